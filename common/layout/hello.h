@@ -1,0 +1,102 @@
+// The first frames of a session, before anything of the region is known to the client.
+//
+//   client -> server   Hello (64)
+//   server -> client   Welcome (176): admitted, with the region's geometry; or refused: `status` and a text
+//
+// Both carry magic and protocol version first and never change in their first 16 bytes, so any two versions can at
+// least refuse each other with a reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace kvd {
+
+inline constexpr uint64_t kHelloMagic = 0x4f4c4c454844564b;    // the bytes "KVDHELLO"
+inline constexpr uint64_t kWelcomeMagic = 0x4d434c455744564b;  // the bytes "KVDWELCM"
+inline constexpr uint16_t kProtocolVersion = 1;
+
+struct Hello {
+  uint64_t magic;
+  uint16_t version_min;  // the client speaks version_min..version_max
+  uint16_t version_max;
+  uint32_t reserved0;    // zero
+  uint64_t feature_bits;
+  uint64_t client_id;      // random, never zero; the same across reconnects of one client object
+  uint32_t credits_wanted;
+  uint32_t pid;            // for logs only
+  char name[24];           // for logs only; NUL-padded printable ASCII
+};
+
+enum class WelcomeStatus : uint32_t {
+  kAdmitted = 0,
+  kWrongVersion = 1,
+  kMalformed = 2,
+  kFull = 3,         // --max_clients reached
+  kNotAdmitted = 4,  // not permitted
+  kShuttingDown = 5,
+  kInternal = 6,
+};
+
+struct Welcome {
+  uint64_t magic;
+  uint16_t version;      // spoken in this session; the server's own when it refuses
+  uint16_t version_min;  // lowest the server speaks
+  uint32_t status;       // WelcomeStatus
+  uint64_t feature_bits;
+  uint64_t incarnation;
+  uint64_t region_bytes;
+  uint64_t region_address;  // remote address; zero over shared memory
+  uint32_t region_key;      // rkey; zero over shared memory
+  uint32_t bucket_bytes;
+  uint32_t shard_count;
+  uint32_t directory_entries;
+  uint64_t directory_offset;
+  uint64_t session_id;
+  uint32_t credits;      // requests that may be outstanding
+  uint32_t frame_bytes;  // longest frame either way
+  uint64_t max_value_bytes;
+  uint64_t server_unix_us;
+  uint32_t server_pid;
+  uint32_t reserved;     // zero
+  char text[64];         // why the session was refused; NUL-padded
+};
+
+static_assert(std::is_standard_layout_v<Hello> && std::has_unique_object_representations_v<Hello>);
+static_assert(sizeof(Hello) == 64 && alignof(Hello) == 8);
+static_assert(offsetof(Hello, magic) == 0);
+static_assert(offsetof(Hello, version_min) == 8);
+static_assert(offsetof(Hello, version_max) == 10);
+static_assert(offsetof(Hello, reserved0) == 12);
+static_assert(offsetof(Hello, feature_bits) == 16);
+static_assert(offsetof(Hello, client_id) == 24);
+static_assert(offsetof(Hello, credits_wanted) == 32);
+static_assert(offsetof(Hello, pid) == 36);
+static_assert(offsetof(Hello, name) == 40);
+
+static_assert(std::is_standard_layout_v<Welcome> && std::has_unique_object_representations_v<Welcome>);
+static_assert(sizeof(Welcome) == 176 && alignof(Welcome) == 8);
+static_assert(offsetof(Welcome, magic) == 0);
+static_assert(offsetof(Welcome, version) == 8);
+static_assert(offsetof(Welcome, version_min) == 10);
+static_assert(offsetof(Welcome, status) == 12);
+static_assert(offsetof(Welcome, feature_bits) == 16);
+static_assert(offsetof(Welcome, incarnation) == 24);
+static_assert(offsetof(Welcome, region_bytes) == 32);
+static_assert(offsetof(Welcome, region_address) == 40);
+static_assert(offsetof(Welcome, region_key) == 48);
+static_assert(offsetof(Welcome, bucket_bytes) == 52);
+static_assert(offsetof(Welcome, shard_count) == 56);
+static_assert(offsetof(Welcome, directory_entries) == 60);
+static_assert(offsetof(Welcome, directory_offset) == 64);
+static_assert(offsetof(Welcome, session_id) == 72);
+static_assert(offsetof(Welcome, credits) == 80);
+static_assert(offsetof(Welcome, frame_bytes) == 84);
+static_assert(offsetof(Welcome, max_value_bytes) == 88);
+static_assert(offsetof(Welcome, server_unix_us) == 96);
+static_assert(offsetof(Welcome, server_pid) == 104);
+static_assert(offsetof(Welcome, reserved) == 108);
+static_assert(offsetof(Welcome, text) == 112);
+
+}  // namespace kvd

@@ -1,0 +1,31 @@
+// Hello and Welcome as bytes: what either side checks before it believes the other. No I/O.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/layout/hello.h"
+#include "common/protocol/geometry.h"
+
+namespace kvd {
+
+// Judges the first frame of a client. Ok: `hello` is filled. Otherwise a Welcome with that status and the error's
+// message is what the client should be told: FailedPrecondition = no common protocol version (kWrongVersion),
+// InvalidArgument = not a Hello at all (kMalformed).
+absl::Status ParseHello(std::span<const std::byte> frame, Hello& hello);
+
+// A refusal with its reason cut to the field's length.
+Welcome MakeRefusal(WelcomeStatus status, std::string_view why);
+
+// Judges the server's answer. Ok: admitted, and `welcome` holds numbers within their limits. FailedPrecondition: the
+// versions do not match; Unavailable: full or shutting down, try again; PermissionDenied: not admitted;
+// DataLoss: not a Welcome, or numbers that cannot be.
+absl::Status ParseWelcome(std::span<const std::byte> frame, Welcome& welcome);
+
+// The geometry in an admission.
+Geometry GeometryOf(const Welcome& welcome);
+
+}  // namespace kvd
