@@ -8,7 +8,10 @@ namespace {
 ChecksumFunction* Choose() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f")) return Checksum64Avx512;
+  // VBMI stands for the generations (Ice Lake, Zen 4) that no longer lower their clock for AVX-512.
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vbmi")) {
+    return Checksum64Avx512;
+  }
   if (__builtin_cpu_supports("avx2")) return Checksum64Avx2;
 #endif
   return Checksum64Baseline;

@@ -24,6 +24,8 @@ uint64_t Checksum64Long(const void* data, size_t len_bytes, uint64_t seed);
 // every CPU. `data` may have any alignment, and may be null if the length is 0. It must not change
 // meanwhile: memory that a peer may write is copied first. Any thread.
 //
+// `static`, because it calls functions that are: then each file has its own, as the standard asks.
+//
 // It detects damage and torn reads; it is no protection against an adversary.
 [[maybe_unused]] static inline uint64_t Checksum64(const void* data, size_t len_bytes,
                                                    uint64_t seed) {

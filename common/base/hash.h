@@ -5,16 +5,15 @@
 #include <cstdint>
 #include <string_view>
 
-#define XXH_INLINE_ALL  // all of it is static in each file that includes it
-#include <xxhash.h>
+#include "common/base/checksum.h"
 
 namespace kvd {
 
 // XXH3-64 of the key's bytes: server and clients must agree on it, so it never changes within a
 // layout version. A secret `seed` keeps outsiders from aiming keys at one bucket.
-// `static`, because it calls functions that are: one definition per file is what the standard asks.
+// Inlined up to kInlineChecksumMaxBytes, for Checksum64 is the same function.
 [[maybe_unused]] static inline uint64_t HashKey(std::string_view key, uint64_t seed) {
-  return XXH3_64bits_withSeed(key.data(), key.size(), seed);
+  return Checksum64(key.data(), key.size(), seed);
 }
 
 // A bijection of 64-bit words in which every input bit changes half of the output bits (the
