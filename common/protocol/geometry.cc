@@ -1,6 +1,7 @@
 #include "common/protocol/geometry.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/layout/slot.h"
 
 namespace kvd {
 

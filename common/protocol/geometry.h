@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "common/base/hash.h"
 #include "common/layout/hello.h"
 #include "common/layout/superblock.h"
 #include "common/layout/units.h"

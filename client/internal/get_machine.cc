@@ -1,0 +1,241 @@
+#include "client/internal/get_machine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/layout/checked_word.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/match_tags.h"
+
+namespace kvd {
+namespace {
+
+// Directory entries fetched at once: one page would be 512; neighbours are needed soon, far ones perhaps never.
+constexpr uint64_t kDirectoryEntriesPerRead = 64;
+
+const BucketHeader& HeaderIn(std::span<const std::byte> bytes) {
+  return *reinterpret_cast<const BucketHeader*>(bytes.data());
+}
+
+uint64_t WordIn(std::span<const std::byte> bytes, size_t index) {
+  uint64_t word;
+  std::memcpy(&word, bytes.data() + index * sizeof(word), sizeof(word));
+  return word;
+}
+
+}  // namespace
+
+GetMachine::Need GetMachine::Ask(State state, RegionOffset offset, uint64_t length, Into into) {
+  state_ = state;
+  read_ = {offset, length, into};
+  return Need::kRead;
+}
+
+GetMachine::Need GetMachine::Start(std::string_view key, uint64_t hash) {
+  key_ = key;
+  hash_ = hash;
+  rounds_ = 0;
+  redirects_ = 0;
+  shard_ = ShardOf(hash, map_.geometry().shard_count);
+  bucket_ = BucketOf(hash, map_.bucket_count(shard_));
+  return ReadBucket();
+}
+
+GetMachine::Need GetMachine::StartHeld(std::string_view key, uint64_t hash, Slot slot, uint64_t version) {
+  key_ = key;
+  hash_ = hash;
+  rounds_ = 0;
+  held_version_ = version;
+  slot_ = slot;
+  if (!map_.Plausible(slot)) return Need::kAskServer;
+  return Ask(State::kHeld, LocationOf(slot), ItemBytesOf(slot), Into::kItem);
+}
+
+GetMachine::Need GetMachine::Resume(std::span<const std::byte> bytes) {
+  switch (state_) {
+    case State::kHeader:
+      return OnHeader(bytes);
+    case State::kItem:
+      return OnItem(bytes);
+    case State::kChain:
+      return OnChain(bytes);
+    case State::kConfirm:
+      return OnConfirm(bytes);
+    case State::kDirectory:
+      return OnDirectory(bytes);
+    case State::kBucketCount:
+      return OnBucketCount(bytes);
+    case State::kHeld:
+      return OnHeld(bytes);
+  }
+  return Need::kAskServer;
+}
+
+GetMachine::Need GetMachine::NextRound() {
+  if (++rounds_ > kRoundsMax) return Need::kAskServer;
+  bucket_ = BucketOf(hash_, map_.bucket_count(shard_));
+  return ReadBucket();
+}
+
+GetMachine::Need GetMachine::ReadBucket() {
+  unclear_ = false;
+  read_after_ = false;
+  in_chain_ = false;
+  chain_ = 0;
+  const Geometry& geometry = map_.geometry();
+  bucket_offset_ = map_.BucketOffset(shard_, bucket_);
+  if (ToBytes(bucket_offset_) != 0) {
+    return Ask(State::kHeader, bucket_offset_, whole_buckets_ ? geometry.bucket_bytes : kBucketHeaderBytes,
+               Into::kBucket);
+  }
+  const uint64_t index = geometry.DirectoryIndex(shard_, bucket_);
+  if (index >= geometry.directory_entries) return Need::kAskServer;
+  directory_from_ = index - index % kDirectoryEntriesPerRead;
+  const uint64_t entries = std::min(kDirectoryEntriesPerRead, geometry.directory_entries - directory_from_);
+  return Ask(State::kDirectory, RegionOffset{geometry.directory_offset + directory_from_ * sizeof(uint64_t)},
+             entries * sizeof(uint64_t), Into::kScratch);
+}
+
+GetMachine::Need GetMachine::OnDirectory(std::span<const std::byte> bytes) {
+  for (size_t i = 0; i < bytes.size() / sizeof(uint64_t); ++i) {
+    const uint64_t index = directory_from_ + i;
+    const auto segment =
+        UnpackCheckedWord(CheckedWordKind::kDirectoryEntry, index, map_.geometry().incarnation, WordIn(bytes, i));
+    if (segment.has_value()) map_.LearnSegment(index, *segment);
+  }
+  if (ToBytes(map_.BucketOffset(shard_, bucket_)) == 0) {
+    ++counters_.torn_reads;
+    return NextRound();
+  }
+  return ReadBucket();
+}
+
+// The bucket's depth says where the key lives now; the count word says how far the table has grown besides, so that
+// one redirect is enough for many splits.
+GetMachine::Need GetMachine::OnBucketCount(std::span<const std::byte> bytes) {
+  const auto count =
+      UnpackCheckedWord(CheckedWordKind::kBucketCount, shard_, map_.geometry().incarnation, WordIn(bytes, 0));
+  if (count.has_value()) map_.LearnBucketCount(shard_, *count);
+  return ReadBucket();
+}
+
+ItemVerdict GetMachine::Judge(std::span<const std::byte> bytes, RegionOffset location, uint64_t held_version) {
+  const ItemExpectation expected{map_.geometry().incarnation, location, key_, held_version};
+  const ItemVerdict verdict = JudgeItem(bytes, expected, item_);
+  switch (verdict) {
+    case ItemVerdict::kCurrent:
+    case ItemVerdict::kOtherKey:
+      break;
+    case ItemVerdict::kTorn:
+      ++counters_.torn_reads;
+      unclear_ = true;
+      break;
+    case ItemVerdict::kDead:
+    case ItemVerdict::kWriting:
+      ++counters_.moved_items;
+      unclear_ = true;
+      break;
+  }
+  return verdict;
+}
+
+GetMachine::Need GetMachine::OnHeader(std::span<const std::byte> bytes) {
+  bucket_bytes_ = bytes;
+  candidates_ = MatchTags(HeaderIn(bytes).slots, SlotTag(hash_));
+  return NextCandidate();
+}
+
+GetMachine::Need GetMachine::NextCandidate() {
+  const Slot(&slots)[kSlotsPerHeader] = in_chain_ ? chain_header_.slots : HeaderIn(bucket_bytes_).slots;
+  while (candidates_ != 0) {
+    slot_ = slots[std::countr_zero(candidates_)];
+    candidates_ &= candidates_ - 1;
+    const RegionOffset location = LocationOf(slot_);
+    const uint64_t item_bytes = ItemBytesOf(slot_);
+    if (!map_.Plausible(slot_)) {
+      ++counters_.torn_reads;
+      unclear_ = true;
+      continue;
+    }
+    read_after_ = true;
+    const uint64_t in_bucket = ToBytes(location) - ToBytes(bucket_offset_);  // wraps to huge below the bucket
+    if (in_bucket < bucket_bytes_.size() && item_bytes <= bucket_bytes_.size() - in_bucket) {
+      if (Judge(bucket_bytes_.subspan(in_bucket, item_bytes), location) == ItemVerdict::kCurrent) return Need::kFound;
+      continue;
+    }
+    return Ask(State::kItem, location, item_bytes, Into::kItem);
+  }
+  return AfterCandidates();
+}
+
+GetMachine::Need GetMachine::OnItem(std::span<const std::byte> bytes) {
+  if (Judge(bytes, LocationOf(slot_)) == ItemVerdict::kCurrent) return Need::kFound;
+  return NextCandidate();
+}
+
+// No slot so far led to the key. Before that means anything, the header has to be whole and the right one.
+GetMachine::Need GetMachine::AfterCandidates() {
+  const Geometry& geometry = map_.geometry();
+  const BucketHeader& first = HeaderIn(bucket_bytes_);
+  if (!in_chain_) {
+    const uint64_t seed = HeaderSeed(geometry.incarnation, shard_, bucket_, RegionOffset{0});
+    if (HeaderChecksum(first, seed) != first.checksum) {
+      ++counters_.torn_reads;
+      return NextRound();
+    }
+    const uint32_t lives_in = LowBits(hash_, DepthOf(first.link));
+    if (lives_in != ToNumber(bucket_)) {
+      if (++redirects_ > kRedirectsMax) return Need::kAskServer;
+      ++counters_.redirects;
+      bucket_ = BucketIndex{lives_in};
+      map_.LearnBucketCount(shard_, lives_in + 1);
+      return Ask(State::kBucketCount, kBucketCountsOffset + shard_ * sizeof(uint64_t), sizeof(uint64_t),
+                 Into::kScratch);
+    }
+  }
+  const RegionOffset next = OverflowOf(in_chain_ ? chain_header_.link : first.link);
+  if (ToBytes(next) == 0) return Conclude();
+  if (++chain_ > kChainMax) return Need::kAskServer;
+  if (!geometry.Contains(next, kBucketHeaderBytes)) {
+    ++counters_.torn_reads;
+    return NextRound();
+  }
+  chain_offset_ = next;
+  return Ask(State::kChain, next, kBucketHeaderBytes, Into::kScratch);
+}
+
+GetMachine::Need GetMachine::OnChain(std::span<const std::byte> bytes) {
+  std::memcpy(&chain_header_, bytes.data(), sizeof(chain_header_));
+  const uint64_t seed = HeaderSeed(map_.geometry().incarnation, shard_, bucket_, chain_offset_);
+  if (HeaderChecksum(chain_header_, seed) != chain_header_.checksum) {
+    ++counters_.torn_reads;
+    return NextRound();
+  }
+  in_chain_ = true;
+  read_after_ = true;
+  candidates_ = MatchTags(chain_header_.slots, SlotTag(hash_));
+  return NextCandidate();
+}
+
+GetMachine::Need GetMachine::Conclude() {
+  if (unclear_) return NextRound();
+#if defined(KVD_CANARY_SKIP_CONFIRMATION)
+  return Need::kAbsent;
+#endif
+  if (!read_after_) return Need::kAbsent;
+  ++counters_.confirmations;
+  return Ask(State::kConfirm, bucket_offset_, kBucketHeaderBytes, Into::kScratch);
+}
+
+GetMachine::Need GetMachine::OnConfirm(std::span<const std::byte> bytes) {
+  if (std::memcmp(bytes.data(), bucket_bytes_.data(), kBucketHeaderBytes) == 0) return Need::kAbsent;
+  return NextRound();
+}
+
+GetMachine::Need GetMachine::OnHeld(std::span<const std::byte> bytes) {
+  if (Judge(bytes, LocationOf(slot_), held_version_) == ItemVerdict::kCurrent) return Need::kFound;
+  return Need::kAskServer;
+}
+
+}  // namespace kvd

@@ -1,0 +1,126 @@
+// The read path of one key as a state machine over bytes: it says what to read next and judges what was read. It does
+// no I/O, so every transport drives the same one, and tests and fuzzers can feed it anything.
+//
+//            directory entry unknown          bucket was split: look where its depth says
+//          +-------------------------+      +----------------------------------------------+
+//          v                         |      v                                              |
+//   Start ---> bucket count/segment ----> header (or whole bucket) --> candidates' items --+--> found
+//                                           ^         |                       |            |
+//                                           |         v                       v            |
+//                                 torn,     |     no candidate, no chain   chained headers and their items
+//                                 dead,     |         |                       |
+//                                 writing --+         v                       v
+//                                 (bounded)         absent  <---- confirmed: first header is unchanged
+//
+// A hit needs no checksum of the header: the item proves itself. A miss does: the header must verify, and if anything
+// was read after it (an item whose tag matched by chance, a chained header), it must be read again and be unchanged:
+// what was read in between was then no moving target. After kRoundsMax rounds that settled nothing the machine asks
+// for the server's help.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "client/internal/region_map.h"
+#include "common/layout/bucket.h"
+#include "common/protocol/judge_item.h"
+
+namespace kvd {
+
+struct GetMachineCounters {
+  uint64_t torn_reads = 0;
+  uint64_t moved_items = 0;
+  uint64_t redirects = 0;
+  uint64_t confirmations = 0;
+};
+
+class GetMachine {
+ public:
+  enum class Need : uint8_t {
+    kRead,       // read() says what; then Resume with the bytes
+    kFound,      // item() is the answer; its views point into the bytes last given to Resume
+    kAbsent,     // the key had no item at some moment since Start
+    kAskServer,  // kRoundsMax rounds were not enough: ask by request
+  };
+
+  // Where the bytes of read() must be put: a header's bytes stay needed while items are read.
+  enum class Into : uint8_t { kBucket, kItem, kScratch };
+
+  struct Read {
+    RegionOffset offset{};
+    uint64_t length = 0;
+    Into into = Into::kScratch;
+  };
+
+  static constexpr int kRoundsMax = 16;
+  static constexpr int kChainMax = 1024;   // headers of a chain that are followed before the server is asked
+  static constexpr int kRedirectsMax = 64;  // a table cannot be split more often than its depth has bits, twice
+
+  // `map` outlives the machine and is taught what the machine learns. `whole_buckets`: read a bucket with all its local
+  // items at once (READs dear, bytes cheap), rather than its header alone.
+  GetMachine(RegionMap& map, bool whole_buckets) : map_(map), whole_buckets_(whole_buckets) {}
+
+  // Begins a GET. `key` must stay valid until the machine is done.
+  Need Start(std::string_view key, uint64_t hash);
+
+  // Begins with an item whose location and version the server told us: kReplyHeld.
+  Need StartHeld(std::string_view key, uint64_t hash, Slot slot, uint64_t version);
+
+  // `bytes`: read().length private bytes, read after the last step.
+  Need Resume(std::span<const std::byte> bytes);
+
+  const Read& read() const { return read_; }
+  const ItemView& item() const { return item_; }
+
+  // Rounds that settled nothing so far: the driver backs off when this grows.
+  int rounds() const { return rounds_; }
+
+  const GetMachineCounters& counters() const { return counters_; }
+
+ private:
+  enum class State : uint8_t { kDirectory, kBucketCount, kHeader, kItem, kChain, kConfirm, kHeld };
+
+  Need Ask(State state, RegionOffset offset, uint64_t length, Into into);
+  Need NextRound();
+  Need ReadBucket();
+  Need OnDirectory(std::span<const std::byte> bytes);
+  Need OnBucketCount(std::span<const std::byte> bytes);
+  Need OnHeader(std::span<const std::byte> bytes);
+  Need OnItem(std::span<const std::byte> bytes);
+  Need OnChain(std::span<const std::byte> bytes);
+  Need OnConfirm(std::span<const std::byte> bytes);
+  Need OnHeld(std::span<const std::byte> bytes);
+  Need NextCandidate();
+  Need AfterCandidates();
+  Need Conclude();
+  ItemVerdict Judge(std::span<const std::byte> bytes, RegionOffset location, uint64_t held_version = 0);
+
+  RegionMap& map_;
+  const bool whole_buckets_;
+  State state_ = State::kHeader;
+  bool unclear_ = false;     // a candidate was torn, dead or being written: a miss would prove nothing
+  bool read_after_ = false;  // something was read after the first header: a miss must be confirmed
+  bool in_chain_ = false;    // candidates come from a chained header
+  int rounds_ = 0;
+  int redirects_ = 0;
+  int chain_ = 0;
+  uint32_t shard_ = 0;
+  uint32_t candidates_ = 0;  // bit per slot still to be looked at
+  BucketIndex bucket_{};
+  RegionOffset bucket_offset_{};
+  RegionOffset chain_offset_{};
+  Slot slot_ = kEmptySlot;
+  uint64_t hash_ = 0;
+  uint64_t held_version_ = 0;
+  uint64_t directory_from_ = 0;
+  std::string_view key_;
+  std::span<const std::byte> bucket_bytes_;  // header, or whole bucket, as last read
+  BucketHeader chain_header_;
+  Read read_;
+  ItemView item_;
+  GetMachineCounters counters_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,68 @@
+// Memory that reads land in: plain memory where the region is mapped, memory of the channel where READs are posted.
+// Grows, never shrinks; its content does not survive growth.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "common/base/status_macros.h"
+#include "common/layout/units.h"
+#include "common/transport/client_channel.h"
+
+namespace kvd {
+
+class ReadBuffer {
+ public:
+  // `channel` outlives the buffer. The first allocation has at least `floor_bytes`.
+  ReadBuffer(ClientChannel& channel, uint64_t floor_bytes) : channel_(channel), floor_bytes_(floor_bytes) {}
+  ~ReadBuffer() { Release(); }
+  ReadBuffer(const ReadBuffer&) = delete;
+  ReadBuffer& operator=(const ReadBuffer&) = delete;
+
+  // At least `bytes` bytes, cache-line aligned. ResourceExhausted as ClientChannel::Allocate, which leaves the buffer empty.
+  absl::StatusOr<std::byte*> AtLeast(uint64_t bytes) {
+    if (bytes <= size_) [[likely]] {
+      return data_;
+    }
+    return Grow(bytes);
+  }
+
+ private:
+  absl::StatusOr<std::byte*> Grow(uint64_t bytes) {
+    Release();
+    const uint64_t wanted = std::max(floor_bytes_, std::bit_ceil(bytes));
+    if (channel_.window().empty()) {
+      KVD_ASSIGN_OR_RETURN(transfer_, channel_.Allocate(wanted));
+      data_ = transfer_.bytes.data();
+    } else {
+      plain_ = std::aligned_alloc(kCacheLineBytes, wanted);
+      if (plain_ == nullptr) return absl::ResourceExhaustedError("no memory for a read buffer; use smaller values");
+      data_ = static_cast<std::byte*>(plain_);
+    }
+    size_ = wanted;
+    return data_;
+  }
+
+  void Release() {
+    if (!transfer_.bytes.empty()) channel_.Free(transfer_);
+    std::free(plain_);
+    transfer_ = {};
+    plain_ = nullptr;
+    data_ = nullptr;
+    size_ = 0;
+  }
+
+  ClientChannel& channel_;
+  const uint64_t floor_bytes_;
+  TransferBuffer transfer_;
+  void* plain_ = nullptr;
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace kvd

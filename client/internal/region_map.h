@@ -1,0 +1,63 @@
+// What a client has learned of where buckets lie: hints that every read verifies, so being out of date costs a read
+// and never an answer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/layout/item.h"
+#include "common/layout/slot.h"
+#include "common/protocol/geometry.h"
+
+namespace kvd {
+
+class RegionMap {
+ public:
+  // `item_bytes_max`: no item of this region occupies more; a slot that claims more is not believed.
+  RegionMap(const Geometry& geometry, uint64_t item_bytes_max)
+      : geometry_(geometry),
+        item_bytes_max_(item_bytes_max),
+        bucket_counts_(geometry.shard_count, 1),
+        segments_(geometry.directory_entries, 0) {}
+
+  const Geometry& geometry() const { return geometry_; }
+
+  // True if a slot may point to where it does: inside the region, not longer than any item.
+  bool Plausible(Slot slot) const {
+    const uint64_t bytes = ItemBytesOf(slot);
+    return bytes >= kItemHeaderBytes && bytes <= item_bytes_max_ && geometry_.Contains(LocationOf(slot), bytes);
+  }
+
+  uint32_t bucket_count(uint32_t shard) const { return bucket_counts_[shard]; }
+
+  // A shard has at least `count` buckets; smaller numbers than known are ignored (tables only grow).
+  void LearnBucketCount(uint32_t shard, uint32_t count) {
+    if (count > bucket_counts_[shard]) bucket_counts_[shard] = count;
+  }
+
+  // Where the bucket lies; offset zero if its directory entry has not been read yet or cannot exist.
+  RegionOffset BucketOffset(uint32_t shard, BucketIndex bucket) const {
+    const uint64_t index = geometry_.DirectoryIndex(shard, bucket);
+    if (index >= segments_.size()) return RegionOffset{0};
+    const uint32_t segment = segments_[index];
+    if (segment == 0) return RegionOffset{0};
+    return RegionOffset{uint64_t{segment} * kSegmentBytes +
+                        uint64_t{ToNumber(bucket) % geometry_.buckets_per_segment()} * geometry_.bucket_bytes};
+  }
+
+  // Segment 0 holds the superblock and is never an index segment, so zero can mean "unknown". Ignored if the segment
+  // would not lie in the region.
+  void LearnSegment(uint64_t directory_index, uint32_t segment) {
+    if (directory_index >= segments_.size()) return;
+    if (!geometry_.Contains(RegionOffset{uint64_t{segment} * kSegmentBytes}, kSegmentBytes)) return;
+    segments_[directory_index] = segment;
+  }
+
+ private:
+  Geometry geometry_;
+  uint64_t item_bytes_max_;
+  std::vector<uint32_t> bucket_counts_;
+  std::vector<uint32_t> segments_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,90 @@
+#include "client/internal/region_reader.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "common/base/clock.h"
+#include "common/base/cpu_relax.h"
+#include "common/base/status_macros.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/racy_copy.h"
+
+namespace kvd {
+namespace {
+
+constexpr uint64_t kItemBufferFloorBytes = 16384;
+constexpr uint64_t kScratchBufferFloorBytes = 1024;
+constexpr int kPauseRoundsMax = 8;  // up to 2^8 pauses, some microseconds; then the processor is given away as well
+
+}  // namespace
+
+RegionReader::RegionReader(ClientChannel& channel)
+    : channel_(channel),
+      window_(channel.window()),
+      buffers_{{channel, kBucketBytesMax}, {channel, kItemBufferFloorBytes}, {channel, kScratchBufferFloorBytes}} {}
+
+absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachine::Need need, int64_t deadline_ns) {
+  int rounds = 0;
+  while (need == GetMachine::Need::kRead) {
+    if (machine.rounds() != rounds) [[unlikely]] {
+      rounds = machine.rounds();
+      KVD_RETURN_IF_ERROR(BackOff(rounds, deadline_ns));
+    }
+    KVD_ASSIGN_OR_RETURN(const std::span<const std::byte> bytes, Read(machine.read(), deadline_ns));
+    need = machine.Resume(bytes);
+  }
+  KVD_RETURN_IF_ERROR(CheckAlive());
+  return need;
+}
+
+absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::Read& read, int64_t deadline_ns) {
+  KVD_ASSIGN_OR_RETURN(std::byte* const into, buffers_[static_cast<size_t>(read.into)].AtLeast(read.length));
+  ++reads_;
+  read_bytes_ += read.length;
+  if (!window_.empty()) {
+    RacyCopy(into, window_.data() + ToBytes(read.offset), read.length);
+  } else {
+    KVD_RETURN_IF_ERROR(PostAndWait(read, into, deadline_ns));
+  }
+  return std::span<const std::byte>(into, read.length);
+}
+
+absl::Status RegionReader::PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns) {
+  const uint64_t id = next_read_id_++;
+  const ReadOp op{read.offset, read.length, into, id};
+  KVD_RETURN_IF_ERROR(channel_.PostReads(std::span(&op, 1)));
+  for (;;) {
+    ReadCompletion completion;
+    while (channel_.PollReads(std::span(&completion, 1)) == 1) {
+      if (completion.id != id) continue;  // of an operation that was given up at its deadline
+      if (completion.ok) return absl::OkStatus();
+      const absl::Status status = channel_.status();
+      return status.ok() ? absl::UnavailableError("a READ failed") : status;
+    }
+    KVD_RETURN_IF_ERROR(channel_.Wait(deadline_ns));
+  }
+}
+
+absl::Status RegionReader::CheckAlive() {
+  if (window_.empty()) return absl::OkStatus();  // a READ that completed is proof enough
+  // Acquire: the word is looked at after everything that was copied. Its partner is the kernel, which marks the word
+  // before it releases what lets the next kvd start.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  const auto* superblock = reinterpret_cast<const Superblock*>(window_.data());
+  if (LifelineAlive(__atomic_load_n(&superblock->lifeline.word, __ATOMIC_RELAXED))) [[likely]] {
+    return absl::OkStatus();
+  }
+  const absl::Status status = channel_.status();
+  return status.ok() ? absl::UnavailableError("kvd is gone; connect again when it is back") : status;
+}
+
+absl::Status RegionReader::BackOff(int round, int64_t deadline_ns) {
+  for (int i = 0; i < 1 << std::min(round, kPauseRoundsMax); ++i) CpuRelax();
+  if (round > kPauseRoundsMax) std::this_thread::yield();
+  if (RealClock::Get().NowMonotonicNs() > deadline_ns) {
+    return absl::DeadlineExceededError("the item was being written all the time");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvd

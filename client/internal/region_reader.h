@@ -1,0 +1,50 @@
+// Carries out the reads that a GetMachine asks for, over whatever the channel offers: loads where the region is mapped,
+// posted READs where it is not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/internal/get_machine.h"
+#include "client/internal/read_buffer.h"
+#include "common/transport/client_channel.h"
+
+namespace kvd {
+
+class RegionReader {
+ public:
+  // `channel` outlives the reader.
+  explicit RegionReader(ClientChannel& channel);
+
+  // Drives `machine` from `need` until it needs no more reads and returns what it ended with. The machine's item() then
+  // points into this reader's buffers: valid until the next read. Blocks up to the monotonic clock's `deadline_ns`:
+  // DeadlineExceeded, or the channel's status. Nothing is returned unless the server was alive after it was read.
+  absl::StatusOr<GetMachine::Need> Run(GetMachine& machine, GetMachine::Need need, int64_t deadline_ns);
+
+  // One read, for iteration. The bytes are valid until the next read into the same buffer. Errors as Run.
+  absl::StatusOr<std::span<const std::byte>> Read(const GetMachine::Read& read, int64_t deadline_ns);
+
+  // Waits before round number `round` of something that has to be read again, longer each time. DeadlineExceeded.
+  static absl::Status BackOff(int round, int64_t deadline_ns);
+
+  // Ok if the server that owns the region is alive; looks at memory only where the region is mapped.
+  absl::Status CheckAlive();
+
+  uint64_t reads() const { return reads_; }
+  uint64_t read_bytes() const { return read_bytes_; }
+
+ private:
+  absl::Status PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns);
+
+  ClientChannel& channel_;
+  const std::span<const std::byte> window_;
+  ReadBuffer buffers_[3];  // by GetMachine::Into
+  uint64_t reads_ = 0;
+  uint64_t read_bytes_ = 0;
+  uint64_t next_read_id_ = 1;
+};
+
+}  // namespace kvd
