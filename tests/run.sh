@@ -137,9 +137,9 @@ main() {
     esac
   done
 
-  if ! check_dependencies || ! label=$(all_targets); then
+  if ! check_dependencies || ! label=$(all_targets) || [[ -z $label ]]; then
     add_failure "the tests could not be listed"
-    finish
+    finish || exit 1
   fi
   label=$(select_targets ${words[@]+"${words[@]}"} <<<"$label") || exit 2
   mapfile -t targets <<<"$label"
@@ -154,11 +154,10 @@ main() {
   trap "rm -f '$summary'" EXIT
   run_bazel test "${BAZEL_OPTIONS[@]}" --keep_going --test_output=errors --test_summary=short \
     ${options[@]+"${options[@]}"} -- "${targets[@]}" 2>&1 </dev/null | tee "$summary" |
-    grep -vE '^(//|Executed |INFO: |Loading: |There were tests whose|  /)' || true
+    grep -vE '^(//|Executed |INFO: |Loading: |There were tests whose|  /|$)' || true
   logs=$(run_bazel info --noshow_progress ${options[@]+"${options[@]}"} bazel-testlogs 2>/dev/null)
 
   for label in "${targets[@]}"; do
-    [[ -n $label ]] || continue
     local directory=${label#//}
     directory=$logs/${directory/://}
     # Shards and repeated runs have a directory each below it.
