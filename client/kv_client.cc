@@ -83,13 +83,12 @@ class Client::Impl {
     return status;
   }
 
-  // Refuses a value over the server's limit before anything is copied.
-  absl::Status CheckValue(std::string_view value, const OperationOptions& options) {
-    KVD_RETURN_IF_ERROR(EnsureSession(options));
-    const uint64_t limit = session_->channel->welcome().max_value_bytes;
-    if (value.size() <= limit) return absl::OkStatus();
-    return absl::OutOfRangeError(
-        absl::StrCat("value of ", value.size(), " bytes > --max_value ", limit, " on the server"));
+  absl::StatusOr<PutResult> Put(std::string_view key, std::string_view value, const OperationOptions& options) {
+    KVD_RETURN_IF_ERROR(CheckKey(key));
+    KVD_RETURN_IF_ERROR(CheckValue(value, options));
+    KVD_ASSIGN_OR_RETURN(const ReplyView reply, Request(Opcode::kPut, key, value, 0, options));
+    session_->locations.Remember(session_->Hash(key), reply.header.slot);
+    return PutResult{reply.header.version};
   }
 
   const ClientCounters& counters() {
@@ -100,6 +99,15 @@ class Client::Impl {
 
  private:
   static constexpr int64_t kNoDeadline = INT64_MAX;
+
+  // Refuses a value over the server's limit before anything is copied.
+  absl::Status CheckValue(std::string_view value, const OperationOptions& options) {
+    KVD_RETURN_IF_ERROR(EnsureSession(options));
+    const uint64_t limit = session_->channel->welcome().max_value_bytes;
+    if (value.size() <= limit) return absl::OkStatus();
+    return absl::OutOfRangeError(
+        absl::StrCat("value of ", value.size(), " bytes > --max_value ", limit, " on the server"));
+  }
 
   int64_t DeadlineNs(const OperationOptions& options) const {
     const int64_t timeout_ns = options.deadline.count() > 0 ? options.deadline.count() : default_deadline_ns_;
@@ -113,10 +121,18 @@ class Client::Impl {
     const uint64_t hash = session.Hash(key);
     // Loads from a mapped region take a bounded number of rounds, so no clock is needed until the server is asked.
     const int64_t deadline_ns = session.channel->window().empty() ? DeadlineNs(options) : kNoDeadline;
-    KVD_ASSIGN_OR_RETURN(const GetMachine::Need need,
-                         session.reader.Run(session.machine, session.machine.Start(key, hash), deadline_ns));
+    GetMachine& machine = session.machine;
+    const Slot remembered = session.locations.Find(hash);
+    const GetMachine::Need first =
+        remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
+    KVD_ASSIGN_OR_RETURN(const GetMachine::Need need, session.reader.Run(machine, first, deadline_ns));
     if (need == GetMachine::Need::kFound) [[likely]] {
-      return use(session.machine.item());
+      if (machine.slot() != remembered) {
+        session.locations.Remember(hash, machine.slot());
+      } else {
+        ++counted_.location_hits;
+      }
+      return use(machine.item());
     }
     if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
     return FindItemByRequest(key, hash, DeadlineNs(options), use);
@@ -182,6 +198,7 @@ class Client::Impl {
     sum.moved_items += machine.moved_items;
     sum.redirects += machine.redirects;
     sum.confirmations += machine.confirmations;
+    sum.stale_locations += machine.stale_locations;
     sum.requests += session.requester.requests();
   }
 
@@ -235,10 +252,7 @@ absl::StatusOr<size_t> Client::GetInto(std::string_view key, std::span<char> buf
 }
 
 absl::StatusOr<PutResult> Client::Put(std::string_view key, std::string_view value, const OperationOptions& options) {
-  KVD_RETURN_IF_ERROR(CheckKey(key));
-  KVD_RETURN_IF_ERROR(impl_->CheckValue(value, options));
-  KVD_ASSIGN_OR_RETURN(const ReplyView reply, impl_->Request(Opcode::kPut, key, value, 0, options));
-  return PutResult{reply.header.version};
+  return impl_->Put(key, value, options);
 }
 
 absl::Status Client::Delete(std::string_view key, const OperationOptions& options) {

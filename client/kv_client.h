@@ -51,6 +51,9 @@ struct ClientOptions {
   uint32_t credits = 16;
   // Reads each bucket whole, as over RDMA, also where the region is shared memory. To count READs, not for speed.
   bool read_whole_buckets = false;
+  // Locations of items that are remembered, 16 bytes each; rounded up to a power of two. A remembered item takes one
+  // exact read; one that has moved costs one read more, and never a wrong answer. 0: none.
+  uint32_t location_cache_entries = 0;
 };
 
 struct OperationOptions {
@@ -79,6 +82,8 @@ struct ClientCounters {
   uint64_t moved_items = 0;      // items found DEAD or WRITING and looked up again
   uint64_t redirects = 0;        // buckets that had been split
   uint64_t confirmations = 0;    // misses that were read a second time
+  uint64_t location_hits = 0;    // GETs answered by one exact read of a remembered location
+  uint64_t stale_locations = 0;  // remembered locations that held the key's item no more
   uint64_t gets_by_request = 0;  // GETs that the server had to answer
   uint64_t requests = 0;         // requests sent, of any kind
 };

@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(int64_t deadline_ns)
   options_.name.copy(hello.name, sizeof(hello.name) - 1);
   KVD_ASSIGN_OR_RETURN(std::unique_ptr<ClientChannel> channel,
                        ShmClientChannel::Connect(target_.socket_path, hello, deadline_ns));
-  return std::make_unique<Session>(std::move(channel), options_.read_whole_buckets);
+  return std::make_unique<Session>(std::move(channel), options_);
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Connector::Reconnect(int64_t deadline_ns) {

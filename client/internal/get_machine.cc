@@ -42,6 +42,18 @@ GetMachine::Need GetMachine::Start(std::string_view key, uint64_t hash) {
   return ReadBucket();
 }
 
+GetMachine::Need GetMachine::StartAt(std::string_view key, uint64_t hash, Slot slot) {
+  if (!map_.Plausible(slot)) return Start(key, hash);
+  key_ = key;
+  hash_ = hash;
+  rounds_ = 0;
+  redirects_ = 0;
+  shard_ = ShardOf(hash, map_.geometry().shard_count);
+  bucket_ = BucketOf(hash, map_.bucket_count(shard_));
+  slot_ = slot;
+  return Ask(State::kRemembered, LocationOf(slot), ItemBytesOf(slot), Into::kItem);
+}
+
 GetMachine::Need GetMachine::StartHeld(std::string_view key, uint64_t hash, Slot slot, uint64_t version) {
   key_ = key;
   hash_ = hash;
@@ -66,6 +78,8 @@ GetMachine::Need GetMachine::Resume(std::span<const std::byte> bytes) {
       return OnDirectory(bytes);
     case State::kBucketCount:
       return OnBucketCount(bytes);
+    case State::kRemembered:
+      return OnRemembered(bytes);
     case State::kHeld:
       return OnHeld(bytes);
   }
@@ -231,6 +245,12 @@ GetMachine::Need GetMachine::Conclude() {
 GetMachine::Need GetMachine::OnConfirm(std::span<const std::byte> bytes) {
   if (std::memcmp(bytes.data(), bucket_bytes_.data(), kBucketHeaderBytes) == 0) return Need::kAbsent;
   return NextRound();
+}
+
+GetMachine::Need GetMachine::OnRemembered(std::span<const std::byte> bytes) {
+  if (Judge(bytes, LocationOf(slot_)) == ItemVerdict::kCurrent) return Need::kFound;
+  ++counters_.stale_locations;
+  return ReadBucket();
 }
 
 GetMachine::Need GetMachine::OnHeld(std::span<const std::byte> bytes) {

@@ -34,6 +34,7 @@ struct GetMachineCounters {
   uint64_t moved_items = 0;
   uint64_t redirects = 0;
   uint64_t confirmations = 0;
+  uint64_t stale_locations = 0;  // remembered locations that did not hold the key's current item any more
 };
 
 class GetMachine {
@@ -65,6 +66,9 @@ class GetMachine {
   // Begins a GET. `key` must stay valid until the machine is done.
   Need Start(std::string_view key, uint64_t hash);
 
+  // Begins with a location remembered from earlier: one exact read if the item still lies there, else as Start.
+  Need StartAt(std::string_view key, uint64_t hash, Slot slot);
+
   // Begins with an item whose location and version the server told us: kReplyHeld.
   Need StartHeld(std::string_view key, uint64_t hash, Slot slot, uint64_t version);
 
@@ -74,13 +78,16 @@ class GetMachine {
   const Read& read() const { return read_; }
   const ItemView& item() const { return item_; }
 
+  // After kFound: where the item lies, to be remembered.
+  Slot slot() const { return slot_; }
+
   // Rounds that settled nothing so far: the driver backs off when this grows.
   int rounds() const { return rounds_; }
 
   const GetMachineCounters& counters() const { return counters_; }
 
  private:
-  enum class State : uint8_t { kDirectory, kBucketCount, kHeader, kItem, kChain, kConfirm, kHeld };
+  enum class State : uint8_t { kDirectory, kBucketCount, kHeader, kItem, kChain, kConfirm, kRemembered, kHeld };
 
   Need Ask(State state, RegionOffset offset, uint64_t length, Into into);
   Need NextRound();
@@ -91,6 +98,7 @@ class GetMachine {
   Need OnItem(std::span<const std::byte> bytes);
   Need OnChain(std::span<const std::byte> bytes);
   Need OnConfirm(std::span<const std::byte> bytes);
+  Need OnRemembered(std::span<const std::byte> bytes);
   Need OnHeld(std::span<const std::byte> bytes);
   Need NextCandidate();
   Need AfterCandidates();

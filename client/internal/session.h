@@ -7,17 +7,20 @@
 
 #include "absl/status/statusor.h"
 #include "client/internal/get_machine.h"
+#include "client/internal/location_cache.h"
 #include "client/internal/region_map.h"
 #include "client/internal/region_reader.h"
 #include "client/internal/requester.h"
+#include "client/kv_client.h"
 #include "common/base/hash.h"
 #include "common/layout/item.h"
+#include "common/protocol/handshake.h"
 #include "common/transport/client_channel.h"
 
 namespace kvd {
 
 struct Session {
-  Session(std::unique_ptr<ClientChannel> admitted, bool whole_buckets)
+  Session(std::unique_ptr<ClientChannel> admitted, const ClientOptions& options)
       : channel(std::move(admitted)),
         map(GeometryOf(channel->welcome()),
             // A slot rounds sizes up by less than 1/128.
@@ -25,7 +28,8 @@ struct Session {
         reader(*channel),
         requester(*channel),
         // Reading a bucket whole saves round trips; where the region is mapped there are none to save.
-        machine(map, whole_buckets || channel->window().empty()),
+        machine(map, options.read_whole_buckets || channel->window().empty()),
+        locations(options.location_cache_entries),
         hash_seed(map.geometry().hash_seed()) {}
 
   uint64_t Hash(std::string_view key) const { return HashKey(key, hash_seed); }
@@ -35,6 +39,7 @@ struct Session {
   RegionReader reader;
   Requester requester;
   GetMachine machine;
+  LocationCache locations;
   const uint64_t hash_seed;
 };
 

@@ -1,0 +1,96 @@
+#include "client/cli/failure.h"
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/text.h"
+#include "common/base/string_view.h"
+
+namespace kvd::cli {
+namespace {
+
+using absl::StatusCode;
+
+struct CodeText {
+  StatusCode status;
+  ExitCode exit;
+  std::string_view advice;
+};
+
+constexpr CodeText kCodes[] = {
+    {StatusCode::kNotFound, ExitCode::kNotFound, "'kvcli scan' lists the keys that are there"},
+    {StatusCode::kInvalidArgument, ExitCode::kUsage, "see 'kvcli help'"},
+    {StatusCode::kOutOfRange, ExitCode::kRefused,
+     "store less under one key, or start kvd with a larger --max_value"},
+    {StatusCode::kResourceExhausted, ExitCode::kRefused,
+     "delete what is not needed, or start kvd with more --memory"},
+    {StatusCode::kDeadlineExceeded, ExitCode::kDeadline,
+     "see whether the server answers with 'kvcli ping', or allow more with --deadline"},
+    {StatusCode::kUnavailable, ExitCode::kCannotConnect,
+     "start kvd, or name where it listens with --server"},
+    {StatusCode::kPermissionDenied, ExitCode::kRefused, "run kvcli as a user that kvd admits"},
+    {StatusCode::kFailedPrecondition, ExitCode::kRefused,
+     "use a kvcli and a kvd of the same version"},
+    {StatusCode::kDataLoss, ExitCode::kCorrupt,
+     "restart kvd, load its data again, and report this"},
+    {StatusCode::kUnknown, ExitCode::kCannotConnect,
+     "the write took effect once or not at all: get the key before you try again"},
+    {StatusCode::kUnimplemented, ExitCode::kRefused, "use a kvcli and a kvd of the same version"},
+};
+
+constexpr CodeText kOther = {StatusCode::kInternal, ExitCode::kCorrupt, "please report this"};
+
+const CodeText& TextOf(StatusCode code) {
+  for (const CodeText& text : kCodes) {
+    if (text.status == code) return text;
+  }
+  return kOther;
+}
+
+std::string WithAdvice(std::string_view wrong, std::string_view advice) {
+  if (wrong.find("; ") != std::string_view::npos) return std::string(wrong);
+  return absl::StrCat(ToAbsl(wrong), "; ", ToAbsl(advice));
+}
+
+}  // namespace
+
+Failure StoreFailure(const absl::Status& status) {
+  const CodeText& text = TextOf(status.code());
+  return {text.exit, WithAdvice(ToStd(status.message()), text.advice)};
+}
+
+Failure ConnectFailure(std::string_view target, const absl::Status& status) {
+  CodeText text = TextOf(status.code());
+  switch (text.exit) {
+    case ExitCode::kUsage:
+      text.advice = "give --server as shm:PATH";
+      break;
+    case ExitCode::kDeadline:
+    case ExitCode::kRefused:
+    case ExitCode::kCorrupt:
+      break;
+    default:
+      text = TextOf(StatusCode::kUnavailable);
+  }
+  std::string wrong = "cannot connect";
+  // The library names the socket in its own text; say the target only where that does not.
+  if (!target.empty() && status.message().find(ToAbsl(target)) == absl::string_view::npos) {
+    absl::StrAppend(&wrong, " to ", Quoted(target));
+  }
+  absl::StrAppend(&wrong, ": ", status.message());
+  return {text.exit, WithAdvice(wrong, text.advice)};
+}
+
+Failure LocalIoFailure(const absl::Status& status) {
+  return {ExitCode::kLocalIo,
+          WithAdvice(ToStd(status.message()), "free some space or use another file")};
+}
+
+Failure UsageFailure(std::string_view wrong) {
+  return {ExitCode::kUsage, WithAdvice(wrong, "see 'kvcli help'")};
+}
+
+std::string FailureLine(std::string_view program, std::string_view asked, const Failure& failure) {
+  const std::string_view colon = asked.empty() ? "" : ": ";
+  return absl::StrCat(ToAbsl(program), ToAbsl(asked), ToAbsl(colon), OneLine(failure.text), "\n");
+}
+
+}  // namespace kvd::cli

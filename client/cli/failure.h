@@ -1,0 +1,34 @@
+// What went wrong, as kvcli tells it: an exit code and one line of text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "client/cli/exit_code.h"
+
+namespace kvd::cli {
+
+struct Failure {
+  ExitCode code = ExitCode::kUsage;
+  std::string text;  // "<what went wrong>; <what to do>"
+};
+
+// Of an operation of the store. The status's own advice (what follows "; " in its message) is kept;
+// where it brings none, the advice for its code is added.
+Failure StoreFailure(const absl::Status& status);
+
+// Of connecting to `target`: whatever does not say otherwise means that there is no server there.
+Failure ConnectFailure(std::string_view target, const absl::Status& status);
+
+// Of a file, pipe or terminal on this side, while it was read or written.
+Failure LocalIoFailure(const absl::Status& status);
+
+// Of arguments. `wrong` may bring its own advice.
+Failure UsageFailure(std::string_view wrong);
+
+// "kvcli: <asked>: <text>\n", in one line whatever is in its parts. `program` is "kvcli: ", or what
+// else stands for where the command came from.
+std::string FailureLine(std::string_view program, std::string_view asked, const Failure& failure);
+
+}  // namespace kvd::cli

@@ -1,0 +1,28 @@
+// Items as JSON objects, one a line: {"key":"...","value":"..."}. Bytes that are no UTF-8 go into
+// a field of the same name with _base64 (or, where asked for, _hex) appended, so any bytes
+// round-trip.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "client/cli/item.h"
+
+namespace kvd::cli {
+
+enum class ByteText { kText, kHex };  // kText: base64 where it is no UTF-8
+
+// Appends `"NAME":"..."`, `"NAME_base64":"..."` or `"NAME_hex":"..."`.
+void AppendJsonBytes(std::string_view name, std::string_view bytes, ByteText form,
+                     std::string& out);
+
+// Appends the line with its newline.
+void AppendJsonLine(std::string_view key, std::string_view value, std::string& out);
+
+// `line` has no newline. Takes exactly one key field and one value field, each _base64, _hex or
+// plain, in any order; other fields, whatever is in them, are passed over. InvalidArgument says
+// what is wrong; `item` is then unspecified.
+absl::Status ParseJsonLine(std::string_view line, Item& item);
+
+}  // namespace kvd::cli

@@ -1,0 +1,104 @@
+#include "client/cli/tsv_codec.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/text.h"
+#include "common/base/status_macros.h"
+
+namespace kvd::cli {
+namespace {
+
+void AppendEscaped(std::string_view field, std::string& out) {
+  const bool utf8 = IsValidUtf8(field);
+  for (const char byte : field) {
+    switch (byte) {
+      case '\t':
+        out += "\\t";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      default: {
+        const uint8_t number = static_cast<uint8_t>(byte);
+        if (number < 0x20 || number == 0x7F || (number >= 0x80 && !utf8)) {
+          out += "\\x";
+          out += HexOf({&byte, 1});
+        } else {
+          out += byte;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void AppendTsvLine(std::string_view key, std::string_view value, std::string& out) {
+  // A file that starts with these bytes would lose them as a byte order mark, and one that starts
+  // with a brace would be taken for JSON lines.
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (key.substr(0, kMark.size()) == kMark) {
+    out += "\\xef\\xbb\\xbf";
+    key.remove_prefix(kMark.size());
+  } else if (!key.empty() && key[0] == '{') {
+    out += "\\x7b";
+    key.remove_prefix(1);
+  }
+  AppendEscaped(key, out);
+  out += '\t';
+  AppendEscaped(value, out);
+  out += '\n';
+}
+
+absl::Status UnescapeTsvField(std::string_view field, size_t offset, std::string& out) {
+  for (size_t i = 0; i < field.size(); ++i) {
+    if (field[i] != '\\') {
+      out += field[i];
+      continue;
+    }
+    const size_t start = i++;
+    const char kind = i < field.size() ? field[i] : '\0';
+    if (kind == 't') {
+      out += '\t';
+    } else if (kind == 'n') {
+      out += '\n';
+    } else if (kind == 'r') {
+      out += '\r';
+    } else if (kind == '\\') {
+      out += '\\';
+    } else if (kind == 'x' && i + 2 < field.size() && HexDigit(field[i + 1]) >= 0 &&
+               HexDigit(field[i + 2]) >= 0) {
+      out += static_cast<char>(HexDigit(field[i + 1]) * 16 + HexDigit(field[i + 2]));
+      i += 2;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no escape follows the backslash at byte ", offset + start + 1,
+                       "; write \\t, \\n, \\r, \\xNN, or \\\\ for a backslash"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseTsvLine(std::string_view line, Item& item) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos) {
+    return absl::InvalidArgumentError("no TAB between key and value");
+  }
+  if (const size_t second = line.find('\t', tab + 1); second != std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a second TAB at byte ", second + 1, "; within a value write it as \\t"));
+  }
+  item.key.clear();
+  item.value.clear();
+  KVD_RETURN_IF_ERROR(UnescapeTsvField(line.substr(0, tab), 0, item.key));
+  return UnescapeTsvField(line.substr(tab + 1), tab + 1, item.value);
+}
+
+}  // namespace kvd::cli
