@@ -58,13 +58,19 @@ run() {
   last=$(tail -n 1 <<<"$output")
 }
 
+# show TEXT: says what went wrong, without what tests/run.sh would take for a case; returns 1.
+show() {
+  echo "${1//KVD_CASE/case}" >&2
+  return 1
+}
+
 # result LAST_LINE STATUS
 result() {
-  [[ $last == "$1" && $status -eq $2 ]] || { echo "got status $status and: $output" >&2 && return 1; }
+  [[ $last == "$1" && $status -eq $2 ]] || show "got status $status and: $output"
 }
 
 says() {
-  grep -qF -- "$1" <<<"$output" || { echo "expected '$1' in: $output" >&2 && return 1; }
+  grep -qF -- "$1" <<<"$output" || show "expected '$1' in: $output"
 }
 
 forget
@@ -74,8 +80,9 @@ run
 check "passed and skipped cases are counted" result "3 passed, 0 failed, 1 skipped" 0
 check "a skipped case is named with its reason" says "SKIPPED: //unit:b: y: no device"
 
-plant c "FAILED in 0.1s" "case passed one" "case failed two"
+plant c "FAILED in 0.1s" "case passed one" "expected 1 got 2" "case failed two"
 run
+check "a failed target's output is shown" says "expected 1 got 2"
 check "a failed case fails the run" result "4 passed, 1 failed, 1 skipped" 1
 check "a failed case is named" says "FAILED: //unit:c: two"
 

@@ -1,0 +1,224 @@
+#include "client/cli/flags.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "client/cli/suggest.h"
+#include "client/cli/text.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/base/string_view.h"
+#include "common/base/units.h"
+
+namespace kvd::cli {
+namespace {
+
+std::optional<uint64_t> ParseCount(std::string_view text) {
+  uint64_t number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<bool> ParseSwitch(std::string_view text) {
+  for (const std::string_view yes : {"true", "1", "yes", "on"}) {
+    if (text == yes) return true;
+  }
+  for (const std::string_view no : {"false", "0", "no", "off"}) {
+    if (text == no) return false;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
+  absl::Duration duration;
+  if (const std::optional<uint64_t> seconds = ParseCount(text); seconds.has_value()) {
+    duration = absl::Seconds(std::min<uint64_t>(*seconds, 1'000'000'000));
+  } else if (!absl::ParseDuration(ToAbsl(text), &duration)) {
+    return std::nullopt;
+  }
+  if (duration < absl::Nanoseconds(1) || duration > absl::Hours(24)) return std::nullopt;
+  return absl::ToChronoNanoseconds(duration);
+}
+
+std::optional<uint64_t> ParsePositiveBytes(std::string_view text) {
+  const absl::StatusOr<uint64_t> bytes = ParseBytes(text);
+  if (!bytes.ok() || *bytes == 0) return std::nullopt;
+  return *bytes;
+}
+
+// What `text` should have been, or nothing if it is right.
+std::string Expected(const Flag& flag, std::string_view text) {
+  switch (flag.kind) {
+    case FlagKind::kText:
+      return "";
+    case FlagKind::kSwitch:
+      return ParseSwitch(text) ? "" : "give true or false";
+    case FlagKind::kCount:
+      return ParseCount(text) ? "" : "give a whole number, 0 or more";
+    case FlagKind::kBytes:
+      return ParsePositiveBytes(text) ? "" : "give a number of bytes such as 64m";
+    case FlagKind::kDuration:
+      return ParseDuration(text) ? "" : "give a time of up to 24h such as 5s or 200ms";
+    case FlagKind::kChoice: {
+      const std::vector<std::string_view> choices = ChoicesOf(flag);
+      if (std::find(choices.begin(), choices.end(), text) != choices.end()) return "";
+      std::vector<std::string> words(choices.begin(), choices.end());
+      return absl::StrCat("give one of ", absl::StrJoin(words, ", "));
+    }
+  }
+  return "";
+}
+
+std::string WithUnderscores(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string_view> ChoicesOf(const Flag& flag) {
+  std::vector<std::string_view> choices;
+  if (flag.kind != FlagKind::kChoice) return choices;
+  std::string_view rest = flag.placeholder;
+  while (true) {
+    const size_t bar = rest.find('|');
+    choices.push_back(rest.substr(0, bar));
+    if (bar == std::string_view::npos) return choices;
+    rest.remove_prefix(bar + 1);
+  }
+}
+
+std::string FlagUsage(const Flag& flag) {
+  std::string usage = flag.letter != '\0' ? absl::StrCat("-", std::string(1, flag.letter), ", ") : "    ";
+  absl::StrAppend(&usage, "--", ToAbsl(flag.name));
+  if (!flag.placeholder.empty()) absl::StrAppend(&usage, "=", ToAbsl(flag.placeholder));
+  return usage;
+}
+
+std::string EnvironmentName(const Flag& flag) {
+  std::string name = "KVCLI_";
+  for (const char c : flag.name) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return name;
+}
+
+void FlagValues::Declare(std::span<const Flag> flags) {
+  for (const Flag& flag : flags) {
+    values_.emplace(flag.name, Value{&flag, std::string(flag.default_value)});
+  }
+}
+
+absl::Status FlagValues::TakeEnvironment(const Environment& environment) {
+  for (auto& [name, value] : values_) {
+    if (!value.flag->from_environment || std::exchange(value.environment_taken, true)) continue;
+    const std::string variable = EnvironmentName(*value.flag);
+    const char* text = environment(variable.c_str());
+    if (text == nullptr || (*text == '\0' && value.flag->kind != FlagKind::kText)) continue;
+    KVD_RETURN_IF_ERROR(Assign(value, variable, text));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FlagValues::Assign(Value& value, std::string_view shown, std::string_view text) {
+  if (const std::string expected = Expected(*value.flag, text); !expected.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToAbsl(shown), "=", OneLine(text), " is not understood; ", expected));
+  }
+  value.text = text;
+  value.set = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FlagValues::Value*> FlagValues::Find(std::string_view argument,
+                                                    std::string_view name) {
+  if (argument.starts_with("--")) {
+    if (const auto found = values_.find(WithUnderscores(name)); found != values_.end()) {
+      return &found->second;
+    }
+  } else {
+    for (auto& [unused, value] : values_) {
+      if (value.flag->letter != '\0' && name == std::string_view(&value.flag->letter, 1)) {
+        return &value;
+      }
+    }
+  }
+  std::vector<std::string_view> names;
+  for (const auto& [known, unused] : values_) names.push_back(known);
+  const std::string_view near = Nearest(WithUnderscores(name), names);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown flag ", OneLine(argument.substr(0, argument.find('='))),
+      near.empty() ? std::string("; if it is a key or a value, put -- before it")
+                   : absl::StrCat("; did you mean --", ToAbsl(near), "?")));
+}
+
+absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
+    std::span<const std::string> arguments, bool leading_only) {
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    const bool is_flag = argument.size() > 1 && argument[0] == '-';
+    if (argument == "--" || (!is_flag && leading_only)) {
+      // The command itself may follow a leading "--"; the one that ends a command's flags goes.
+      const size_t from = i + (argument == "--" ? 1 : 0);
+      rest.insert(rest.end(), arguments.begin() + static_cast<ptrdiff_t>(from), arguments.end());
+      break;
+    }
+    if (!is_flag) {
+      rest.emplace_back(argument);
+      continue;
+    }
+    const bool is_long = argument.starts_with("--");
+    const size_t equals = is_long ? argument.find('=') : std::string_view::npos;
+    const std::string_view name =
+        is_long ? argument.substr(2, equals == std::string_view::npos ? equals : equals - 2)
+                : argument.substr(1, 1);
+    KVD_ASSIGN_OR_RETURN(Value * value, Find(argument, name));
+    const std::string shown = is_long ? absl::StrCat("--", ToAbsl(name)) : absl::StrCat("-", ToAbsl(name));
+    if (equals != std::string_view::npos) {
+      KVD_RETURN_IF_ERROR(Assign(*value, shown, argument.substr(equals + 1)));
+    } else if (!is_long && argument.size() > 2) {
+      KVD_RETURN_IF_ERROR(Assign(*value, shown, argument.substr(argument[2] == '=' ? 3 : 2)));
+    } else if (value->flag->kind == FlagKind::kSwitch) {
+      KVD_RETURN_IF_ERROR(Assign(*value, shown, "true"));
+    } else if (i + 1 < arguments.size()) {
+      KVD_RETURN_IF_ERROR(Assign(*value, shown, arguments[++i]));
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat(
+          shown, " needs a value; give --", ToAbsl(value->flag->name), "=",
+          ToAbsl(value->flag->placeholder)));
+    }
+  }
+  return rest;
+}
+
+const FlagValues::Value& FlagValues::Of(std::string_view name) const {
+  const auto found = values_.find(name);
+  KVD_CHECK(found != values_.end());
+  return found->second;
+}
+
+bool FlagValues::IsSet(std::string_view name) const { return Of(name).set; }
+
+const std::string& FlagValues::Text(std::string_view name) const { return Of(name).text; }
+
+bool FlagValues::Switch(std::string_view name) const {
+  return ParseSwitch(Of(name).text).value_or(false);
+}
+
+uint64_t FlagValues::Count(std::string_view name) const {
+  const Value& value = Of(name);
+  return value.flag->kind == FlagKind::kBytes ? ParsePositiveBytes(value.text).value_or(0)
+                                              : ParseCount(value.text).value_or(0);
+}
+
+std::chrono::nanoseconds FlagValues::Duration(std::string_view name) const {
+  return ParseDuration(Of(name).text).value_or(std::chrono::nanoseconds(0));
+}
+
+}  // namespace kvd::cli

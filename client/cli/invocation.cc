@@ -1,0 +1,75 @@
+#include "client/cli/invocation.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/text.h"
+#include "common/base/string_view.h"
+
+namespace kvd::cli {
+
+OutputFormat Invocation::format() const {
+  const std::string& word = flags_.Text("write_out");
+  return word == "json"    ? OutputFormat::kJson
+         : word == "table" ? OutputFormat::kTable
+                           : OutputFormat::kSimple;
+}
+
+KeyValueStore* Invocation::Store() {
+  const std::string& target = flags_.Text("server");
+  const auto store = session_.Store(target, flags_.Duration("deadline"));
+  if (!store.ok()) {
+    const std::string subject = arguments_.empty() ? "" : arguments_.front();
+    connect_failure_ = Fail(subject, ConnectFailure(target, store.status()));
+    return nullptr;
+  }
+  (*store)->SetDeadline(flags_.IsSet("deadline") ? std::optional(flags_.Duration("deadline"))
+                                                 : std::nullopt);
+  return *store;
+}
+
+bool Invocation::BytesOfArgument(std::string_view argument, std::string& bytes) {
+  if (!hex()) {
+    bytes = argument;
+    return true;
+  }
+  std::optional<std::string> decoded = BytesOfHex(argument);
+  if (!decoded.has_value()) {
+    Fail(argument,
+         UsageFailure("not hexadecimal; with --hex give keys and values as two digits a byte"));
+    return false;
+  }
+  bytes = *std::move(decoded);
+  return true;
+}
+
+bool Invocation::BytesOfArguments(size_t first, std::vector<std::string>& bytes) {
+  for (size_t i = first; i < arguments_.size(); ++i) {
+    if (!BytesOfArgument(arguments_[i], bytes.emplace_back())) return false;
+  }
+  return true;
+}
+
+ExitCode Invocation::Fail(std::string_view subject, const Failure& failure) {
+  // In the order in which things happened, also where both go to one terminal.
+  console_.out.Flush();
+  const std::string line = FailureLine(program_, Asked(subject), failure);
+  console_.err.Write(console_.colour ? absl::StrCat("\x1b[31m", line.substr(0, line.size() - 1),
+                                                    "\x1b[0m\n")
+                                     : line);
+  console_.err.Flush();
+  return failure.code;
+}
+
+void Invocation::Note(std::string_view subject, std::string_view text) {
+  console_.out.Flush();
+  console_.err.Write(FailureLine(program_, Asked(subject), {ExitCode::kDone, std::string(text)}));
+  console_.err.Flush();
+}
+
+std::string Invocation::Asked(std::string_view subject) const {
+  return subject.empty() ? std::string(command_.name)
+                         : absl::StrCat(ToAbsl(command_.name), " ", Quoted(subject));
+}
+
+}  // namespace kvd::cli

@@ -1,0 +1,33 @@
+// The server that a run of kvcli talks to: connected when the first command needs it, and kept for
+// the commands after it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "client/cli/store.h"
+
+namespace kvd::cli {
+
+class Session {
+ public:
+  explicit Session(Connector connector) : connector_(std::move(connector)) {}
+
+  // The store at `target`, connecting unless it is the one already connected to. Errors: the
+  // connector's; the next call tries again.
+  absl::StatusOr<KeyValueStore*> Store(std::string_view target, std::chrono::nanoseconds deadline);
+
+  // What the store calls itself; empty when there is none.
+  std::string name() const { return store_ != nullptr ? store_->target() : ""; }
+
+ private:
+  Connector connector_;
+  std::string target_;
+  std::unique_ptr<KeyValueStore> store_;
+};
+
+}  // namespace kvd::cli
