@@ -1,0 +1,238 @@
+// Processes that die or stop at any instant: what the others see, and what comes back.
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/kv_client.h"
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "tests/stress/hunt_value.h"
+#include "tests/support/kvd_process.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr uint64_t kKeys = 16;
+
+std::unique_ptr<Client> ConnectTo(const KvdProcess& kvd, const ClientOptions& options = {}) {
+  auto client = Client::Connect(kvd.target(), options);
+  KVD_REQUIRE_OK(client);
+  return *std::move(client);
+}
+
+uint64_t Stat(Client& client, const std::string& name) {
+  const auto stats = client.Stats();
+  KVD_REQUIRE_OK(stats);
+  for (const auto& [key, value] : *stats) {
+    if (key == name) return std::strtoull(value.c_str(), nullptr, 10);
+  }
+  FAIL("kvd has no statistic " << name);
+  return 0;
+}
+
+// Polls until `holds`, up to 10 s.
+bool Eventually(const std::function<bool()>& holds) {
+  for (int tries = 0; tries < 10'000; ++tries) {
+    if (holds()) return true;
+    usleep(1000);
+  }
+  return false;
+}
+
+size_t OpenDescriptors(pid_t pid) {
+  DIR* directory = opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
+  size_t count = 0;
+  while (directory != nullptr && readdir(directory) != nullptr) ++count;
+  if (directory != nullptr) closedir(directory);
+  return count;
+}
+
+// Writes and reads until it is killed. Values of up to 128 KiB are pulled from its memory by kvd.
+[[noreturn]] void RunVictim(const std::string& target, uint64_t seed) {
+  auto client = Client::Connect(target);
+  if (!client.ok()) std::_Exit(1);
+  Random random(seed);
+  std::string value;
+  for (uint64_t generation = seed << 20 | 1;; ++generation) {
+    const uint64_t key = random.Uniform(kKeys);
+    if (IsDelete(generation)) continue;
+    MakeHuntValue(key, generation, value);
+    if (!(*client)->Put(HuntKey(key), value).ok()) std::_Exit(1);
+    static_cast<void>((*client)->Get(HuntKey(key), value));
+  }
+}
+
+pid_t StartVictim(const std::string& target, uint64_t seed) {
+  const pid_t child = fork();
+  if (child == 0) RunVictim(target, seed);
+  return child;
+}
+
+bool KillVictim(pid_t victim) {
+  kill(victim, SIGKILL);
+  int status = 0;
+  waitpid(victim, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+}  // namespace
+
+TEST_CASE("Kill: clients killed at any instant leave whole values and no trace in kvd") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  const auto observer = ConnectTo(kvd);
+  REQUIRE(Eventually([&] { return Stat(*observer, "sessions") == 1; }));
+  const size_t descriptors = OpenDescriptors(kvd.pid());
+  const uint64_t free_bytes = Stat(*observer, "free_bytes");
+
+  Random random(Seed());
+  std::string value;
+  for (uint64_t round = 1; round <= 100; ++round) {
+    std::vector<pid_t> victims;
+    for (uint64_t i = 0; i < 2; ++i) victims.push_back(StartVictim(kvd.target(), round * 2 + i));
+    usleep(static_cast<useconds_t>(random.Between(1000, 15'000)));
+    for (const pid_t victim : victims) REQUIRE(KillVictim(victim));
+    for (uint64_t key = 0; key < kKeys; ++key) {
+      const absl::Status status = observer->Get(HuntKey(key), value);
+      INFO("key " << key << ": " << status);
+      REQUIRE((absl::IsNotFound(status) || status.ok()));
+      if (status.ok()) REQUIRE(CertifyHuntValue(key, value).has_value());
+    }
+  }
+
+  REQUIRE(Eventually([&] { return Stat(*observer, "sessions") == 1; }));
+  for (uint64_t key = 0; key < kKeys; ++key) static_cast<void>(observer->Delete(HuntKey(key)));
+  REQUIRE(Eventually([&] { return OpenDescriptors(kvd.pid()) == descriptors; }));
+  REQUIRE(Stat(*observer, "items") == 0);
+  // The heap may keep one span per size class for the next item.
+  REQUIRE(free_bytes - Stat(*observer, "free_bytes") <= (uint64_t{6} << 20));
+}
+
+TEST_CASE("Kill: when kvd is killed every client gets an error, and finds the next kvd by itself") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  ClientOptions remembering;
+  remembering.location_cache_entries = 64;
+  const auto reader = ConnectTo(kvd, remembering);
+  const auto writer = ConnectTo(kvd);
+  std::string value;
+  for (int round = 0; round < 20; ++round) {
+    KVD_REQUIRE_OK(writer->Put("key", "round " + std::to_string(round)));
+    KVD_REQUIRE_OK(reader->Get("key", value));
+    REQUIRE(value == "round " + std::to_string(round));
+
+    kvd.Kill();
+    // The region is still mapped and holds the value: it must not be returned.
+    KVD_REQUIRE_CODE(reader->Get("key", value), kUnavailable);
+    KVD_REQUIRE_CODE(writer->Put("key", "lost"), kUnavailable);
+    KVD_REQUIRE_CODE(reader->Get("key", value), kUnavailable);
+
+    KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+    REQUIRE(Eventually([&] { return writer->Ping().ok(); }));
+    REQUIRE(Eventually([&] { return absl::IsNotFound(reader->Get("key", value)); }));
+  }
+}
+
+TEST_CASE("Kill: a write that was on its way when kvd was killed has an unknown outcome") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  const auto client = ConnectTo(kvd);
+  kvd.Signal(SIGSTOP);
+  const pid_t killer = fork();
+  if (killer == 0) {
+    usleep(50'000);
+    kvd.Signal(SIGKILL);
+    std::_Exit(0);
+  }
+  const absl::Status status = client->Put("key", "value").status();
+  waitpid(killer, nullptr, 0);
+  KVD_REQUIRE_CODE(status, kUnknown);
+}
+
+TEST_CASE("Kill: GETs go on while kvd is stopped, and writes time out") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  const auto client = ConnectTo(kvd);
+  KVD_REQUIRE_OK(client->Put("key", "before"));
+  kvd.Signal(SIGSTOP);
+  std::string value;
+  for (int i = 0; i < 10'000; ++i) {
+    KVD_REQUIRE_OK(client->Get("key", value));
+    REQUIRE(value == "before");
+  }
+  KVD_REQUIRE_CODE(client->Get("absent", value), kNotFound);
+  KVD_REQUIRE_CODE(client->Put("key", "after", {.deadline = milliseconds(100)}), kDeadlineExceeded);
+  kvd.Signal(SIGCONT);
+  // The write that timed out takes effect once; the session is as good as before.
+  REQUIRE(Eventually([&] { return client->Get("key", value).ok() && value == "after"; }));
+  KVD_REQUIRE_OK(client->Put("key", "later"));
+  KVD_REQUIRE_OK(client->Get("key", value));
+  REQUIRE(value == "later");
+}
+
+TEST_CASE("Kill: a large PUT that timed out does not lend its buffer to the next one") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  const auto client = ConnectTo(kvd);
+  const std::string first(1 << 20, 'a');
+  const std::string second(1 << 20, 'b');
+  kvd.Signal(SIGSTOP);
+  KVD_REQUIRE_CODE(client->Put("first", first, {.deadline = milliseconds(50)}), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Put("second", second, {.deadline = milliseconds(50)}), kDeadlineExceeded);
+  kvd.Signal(SIGCONT);
+  KVD_REQUIRE_OK(client->Ping({.deadline = seconds(10)}));
+  std::string value;
+  REQUIRE(Eventually([&] { return client->Get("second", value).ok(); }));
+  REQUIRE(value == second);
+  KVD_REQUIRE_OK(client->Get("first", value));
+  REQUIRE(value == first);
+}
+
+TEST_CASE("Kill: GETs never reach kvd") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  const auto client = ConnectTo(kvd);
+  for (int i = 0; i < 100; ++i) KVD_REQUIRE_OK(client->Put("key" + std::to_string(i), std::string(64, 'v')));
+  const uint64_t requests = client->counters().requests;
+  std::string value;
+  for (int i = 0; i < 100'000; ++i) KVD_REQUIRE_OK(client->Get("key" + std::to_string(i % 100), value));
+  KVD_REQUIRE_CODE(client->Get("absent", value), kNotFound);
+  REQUIRE(client->counters().requests == requests);
+  REQUIRE(client->counters().gets_by_request == 0);
+}
+
+TEST_CASE("Kill: a child of fork() must not use its parent's client") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
+  const auto client = ConnectTo(kvd);
+  KVD_REQUIRE_OK(client->Put("key", "value"));
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string value;
+    const bool refused = absl::IsFailedPrecondition(client->Get("key", value)) &&
+                         absl::IsFailedPrecondition(client->Put("key", "child").status());
+    const bool own_works = Client::Connect(kvd.target()).ok();
+    std::_Exit(refused && own_works ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(status == 0);
+  KVD_REQUIRE_OK(client->Put("key", "parent"));
+  std::string value;
+  KVD_REQUIRE_OK(client->Get("key", value));
+  REQUIRE(value == "parent");
+}
+
+}  // namespace kvd::test
