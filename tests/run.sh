@@ -10,6 +10,7 @@
 # Environment: KVD_TEST_SEED=N repeats a run with the seed it printed; KVD_BAZEL_STARTUP holds startup
 # options for bazel, such as --output_base=/tmp/mine.
 #
+# The output of a target that failed is shown in full.
 # The last line is "N passed, N failed, N skipped", counted over test cases; above it stand the
 # failed ones and the skipped ones with their reasons. A test target that does not build, crashes,
 # times out or runs no test case counts as one failed case.
@@ -106,6 +107,13 @@ count_cases() {
   fi
 }
 
+# show_logs LABEL LOG...: the output of a target that failed.
+show_logs() {
+  echo "==== output of $1"
+  shift
+  cat "$@" 2>/dev/null | grep -avE '^(KVD_CASE passed .*|)$' || true
+}
+
 # finish: prints the result and exits.
 finish() {
   [[ ${#failures[@]} -eq 0 ]] || printf '%s\n' "${failures[@]}"
@@ -127,7 +135,7 @@ check_dependencies() {
 
 main() {
   local -a words=() options=() targets=()
-  local list=0 argument summary logs label
+  local list=0 argument summary logs label status
   for argument in "$@"; do
     case $argument in
       -h | --help) usage && exit 0 ;;
@@ -152,18 +160,22 @@ main() {
   summary=$(mktemp)
   # shellcheck disable=SC2064  # the name is wanted as it is now
   trap "rm -f '$summary'" EXIT
-  run_bazel test "${BAZEL_OPTIONS[@]}" --keep_going --test_output=errors --test_summary=short \
+  run_bazel test "${BAZEL_OPTIONS[@]}" --keep_going --test_output=summary --test_summary=short \
     ${options[@]+"${options[@]}"} -- "${targets[@]}" 2>&1 </dev/null | tee "$summary" |
-    grep -vE '^(//|Executed |INFO: |Loading: |There were tests whose|  /|$)' || true
+    grep -vE '^(//|FAIL: //|Executed |INFO: |Loading: |There were tests whose|  /|$)' || true
   logs=$(run_bazel info --noshow_progress ${options[@]+"${options[@]}"} bazel-testlogs 2>/dev/null)
 
   for label in "${targets[@]}"; do
     local directory=${label#//}
     directory=$logs/${directory/://}
+    status=$(status_of "$label" "$summary")
     # Shards and repeated runs have a directory each below it.
     local -a target_logs
     mapfile -t target_logs < <(find "$directory" -name test.log 2>/dev/null)
-    count_cases "$label" "$(status_of "$label" "$summary")" ${target_logs[@]+"${target_logs[@]}"}
+    case $status in
+      FAILED | TIMEOUT | FLAKY) show_logs "$label" ${target_logs[@]+"${target_logs[@]}"} ;;
+    esac
+    count_cases "$label" "$status" ${target_logs[@]+"${target_logs[@]}"}
   done
   finish
 }

@@ -48,7 +48,7 @@ TEST_CASE("MappedMemory: a file's mapping outlives the descriptor") {
 }
 
 TEST_CASE("MappedMemory: the offset is honoured, also with an alignment") {
-  const UniqueFd fd = MemoryFile(3 * 4096);
+  const UniqueFd fd = MemoryFile(size_t{3} * 4096);
   REQUIRE(pwrite(fd.get(), "y", 1, 4096) == 1);
   const auto memory = MappedMemory::Map(
       {.fd = fd.get(), .offset_bytes = 4096, .length_bytes = 4096, .alignment_bytes = 2 * kMiB});
@@ -94,7 +94,7 @@ TEST_CASE("MappedMemory: moving hands the mapping over") {
 
 TEST_CASE("MappedMemory: unusable options are refused") {
   KVD_REQUIRE_CODE(MappedMemory::Map(Anonymous(0)), kInvalidArgument);
-  for (const size_t alignment : {size_t{1}, size_t{64}, size_t{3 * 4096}}) {
+  for (const size_t alignment : {size_t{1}, size_t{64}, size_t{3} * 4096}) {
     MappedMemory::Options options = Anonymous(4096);
     options.alignment_bytes = alignment;
     KVD_REQUIRE_CODE(MappedMemory::Map(options), kInvalidArgument);
