@@ -40,10 +40,16 @@ run_bazel() {
   bazel ${STARTUP_OPTIONS[@]+"${STARTUP_OPTIONS[@]}"} "$@"
 }
 
-# Labels of all test targets but those tagged manual, sorted.
+# Labels of all test targets but those tagged manual, sorted. Names the top folders instead of
+# //..., which would follow a bazel-* link that another user's Bazel left here.
 all_targets() {
-  run_bazel query --noshow_progress --ui_event_filters=-info --output=label --order_output=auto \
-    'tests(//...) except attr(tags, "\bmanual\b", //...)' | sort
+  local folders tests
+  folders=$(find . -mindepth 2 -name BUILD.bazel -printf '%P\n' | cut -d/ -f1 | sort -u |
+    sed 's|.*|//&/...|')
+  folders=${folders:-//...}
+  tests="tests(set(${folders//$'\n'/ }))"
+  run_bazel query --noshow_progress --ui_event_filters=-info --output=label \
+    "$tests except attr(tags, \"\\bmanual\\b\", $tests)" | sort
 }
 
 # select_targets WORD... <labels: those that contain any of the words; exits 2 if a word has none.
