@@ -54,7 +54,10 @@ std::string WithAdvice(std::string_view wrong, std::string_view advice) {
 
 Failure StoreFailure(const absl::Status& status) {
   const CodeText& text = TextOf(status.code());
-  return {text.exit, WithAdvice(ToStd(status.message()), text.advice)};
+  // Of an operation only a key can be missing; which one is in what was asked.
+  const std::string_view wrong =
+      status.code() == StatusCode::kNotFound ? "not found" : ToStd(status.message());
+  return {text.exit, WithAdvice(wrong, text.advice)};
 }
 
 Failure ConnectFailure(std::string_view target, const absl::Status& status) {

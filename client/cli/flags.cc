@@ -96,7 +96,8 @@ std::vector<std::string_view> ChoicesOf(const Flag& flag) {
 }
 
 std::string FlagUsage(const Flag& flag) {
-  std::string usage = flag.letter != '\0' ? absl::StrCat("-", std::string(1, flag.letter), ", ") : "    ";
+  std::string usage =
+      flag.letter != '\0' ? absl::StrCat("-", std::string(1, flag.letter), ", ") : "    ";
   absl::StrAppend(&usage, "--", ToAbsl(flag.name));
   if (!flag.placeholder.empty()) absl::StrAppend(&usage, "=", ToAbsl(flag.placeholder));
   return usage;
@@ -104,7 +105,8 @@ std::string FlagUsage(const Flag& flag) {
 
 std::string EnvironmentName(const Flag& flag) {
   std::string name = "KVCLI_";
-  for (const char c : flag.name) name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (const char c : flag.name)
+    name += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return name;
 }
 
@@ -151,10 +153,10 @@ absl::StatusOr<FlagValues::Value*> FlagValues::Find(std::string_view argument,
   std::vector<std::string_view> names;
   for (const auto& [known, unused] : values_) names.push_back(known);
   const std::string_view near = Nearest(WithUnderscores(name), names);
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown flag ", OneLine(argument.substr(0, argument.find('='))),
-      near.empty() ? std::string("; if it is a key or a value, put -- before it")
-                   : absl::StrCat("; did you mean --", ToAbsl(near), "?")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown flag ", OneLine(argument.substr(0, argument.find('='))),
+                   near.empty() ? std::string("; if it is a key or a value, put -- before it")
+                                : absl::StrCat("; did you mean --", ToAbsl(near), "?")));
 }
 
 absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
@@ -179,7 +181,8 @@ absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
         is_long ? argument.substr(2, equals == std::string_view::npos ? equals : equals - 2)
                 : argument.substr(1, 1);
     KVD_ASSIGN_OR_RETURN(Value * value, Find(argument, name));
-    const std::string shown = is_long ? absl::StrCat("--", ToAbsl(name)) : absl::StrCat("-", ToAbsl(name));
+    const std::string shown =
+        is_long ? absl::StrCat("--", ToAbsl(name)) : absl::StrCat("-", ToAbsl(name));
     if (equals != std::string_view::npos) {
       KVD_RETURN_IF_ERROR(Assign(*value, shown, argument.substr(equals + 1)));
     } else if (!is_long && argument.size() > 2) {
@@ -189,9 +192,9 @@ absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
     } else if (i + 1 < arguments.size()) {
       KVD_RETURN_IF_ERROR(Assign(*value, shown, arguments[++i]));
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(
-          shown, " needs a value; give --", ToAbsl(value->flag->name), "=",
-          ToAbsl(value->flag->placeholder)));
+      return absl::InvalidArgumentError(absl::StrCat(shown, " needs a value; give --",
+                                                     ToAbsl(value->flag->name), "=",
+                                                     ToAbsl(value->flag->placeholder)));
     }
   }
   return rest;

@@ -16,7 +16,7 @@
 namespace kvd::cli {
 
 enum class FlagKind {
-  kSwitch,    // --name, or --name=true|false
+  kSwitch,  // --name, or --name=true|false
   kText,
   kChoice,    // one of the words in its placeholder
   kCount,     // 0 or more

@@ -54,9 +54,9 @@ ExitCode Invocation::Fail(std::string_view subject, const Failure& failure) {
   // In the order in which things happened, also where both go to one terminal.
   console_.out.Flush();
   const std::string line = FailureLine(program_, Asked(subject), failure);
-  console_.err.Write(console_.colour ? absl::StrCat("\x1b[31m", line.substr(0, line.size() - 1),
-                                                    "\x1b[0m\n")
-                                     : line);
+  console_.err.Write(console_.colour
+                         ? absl::StrCat("\x1b[31m", line.substr(0, line.size() - 1), "\x1b[0m\n")
+                         : line);
   console_.err.Flush();
   return failure.code;
 }

@@ -23,9 +23,9 @@ struct Field {
 };
 
 constexpr Field kFields[] = {
-    {"key", true, Encoding::kPlain},          {"value", false, Encoding::kPlain},
-    {"key_base64", true, Encoding::kBase64},  {"value_base64", false, Encoding::kBase64},
-    {"key_hex", true, Encoding::kHex},        {"value_hex", false, Encoding::kHex},
+    {"key", true, Encoding::kPlain},         {"value", false, Encoding::kPlain},
+    {"key_base64", true, Encoding::kBase64}, {"value_base64", false, Encoding::kBase64},
+    {"key_hex", true, Encoding::kHex},       {"value_hex", false, Encoding::kHex},
 };
 
 const Field* FindField(std::string_view name) {

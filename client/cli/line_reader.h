@@ -39,9 +39,9 @@ class LineReader {
   const size_t line_bytes_max_;
   std::string block_;
   size_t block_position_ = 0;
-  std::string partial_;    // of a line that spans blocks
-  bool passing_ = false;   // over the rest of a too long line
-  bool complete_ = true;   // the last call ended a line
+  std::string partial_;   // of a line that spans blocks
+  bool passing_ = false;  // over the rest of a too long line
+  bool complete_ = true;  // the last call ended a line
   std::string_view line_;
   uint64_t line_number_ = 0;
   uint64_t bytes_taken_ = 0;

@@ -28,8 +28,8 @@ std::string Bar(uint64_t percent, size_t width) {
 
 }  // namespace
 
-std::string FormatProgress(std::string_view title, const ProgressCounts& counts,
-                           int64_t elapsed_ns, size_t columns) {
+std::string FormatProgress(std::string_view title, const ProgressCounts& counts, int64_t elapsed_ns,
+                           size_t columns) {
   const std::string numbers =
       absl::StrCat(counts.items, " items  ", PerSecond(counts.items, elapsed_ns), "/s  ",
                    counts.errors, counts.errors == 1 ? " error" : " errors");
@@ -50,7 +50,8 @@ std::string FormatProgress(std::string_view title, const ProgressCounts& counts,
 
 std::string FormatPace(uint64_t items, int64_t elapsed_ns) {
   std::string text = absl::StrFormat("%.2f s", static_cast<double>(elapsed_ns) / 1e9);
-  if (elapsed_ns >= 1'000'000) absl::StrAppend(&text, ", ", PerSecond(items, elapsed_ns), " items/s");
+  if (elapsed_ns >= 1'000'000)
+    absl::StrAppend(&text, ", ", PerSecond(items, elapsed_ns), " items/s");
   return text;
 }
 

@@ -14,14 +14,14 @@ namespace kvd::cli {
 struct ProgressCounts {
   uint64_t items = 0;
   uint64_t errors = 0;
-  uint64_t bytes_done = 0;                    // of the input, where there is one
-  std::optional<uint64_t> bytes_total = {};   // nothing where it is not known beforehand
+  uint64_t bytes_done = 0;                   // of the input, where there is one
+  std::optional<uint64_t> bytes_total = {};  // nothing where it is not known beforehand
 };
 
 // "load x.tsv [=====>    ]  52%  1204 items  60200/s  0 errors", at most `columns` wide. Without a
 // total there is no bar.
-std::string FormatProgress(std::string_view title, const ProgressCounts& counts,
-                           int64_t elapsed_ns, size_t columns);
+std::string FormatProgress(std::string_view title, const ProgressCounts& counts, int64_t elapsed_ns,
+                           size_t columns);
 
 // "0.52 s, 2308 items/s"; no rate for what was too short to have one.
 std::string FormatPace(uint64_t items, int64_t elapsed_ns);

@@ -152,8 +152,8 @@ std::string Quoted(std::string_view bytes) {
     if (!IsValidUtf8(shown)) shown = bytes.substr(0, kQuotedBytesMax);
   }
   const std::string text = OneLine(shown);
-  const bool plain = !bytes.empty() && text == shown &&
-                     text.find_first_of(" \"';") == std::string::npos;
+  const bool plain =
+      !bytes.empty() && text == shown && text.find_first_of(" \"';") == std::string::npos;
   return (plain ? text : '"' + text + '"') + (cut ? "..." : "");
 }
 

@@ -1,0 +1,177 @@
+#include "client/cli/application.h"
+
+#include <cerrno>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/command.h"
+#include "client/cli/command_line.h"
+#include "client/cli/failure.h"
+#include "client/cli/help_text.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/invocation.h"
+#include "client/cli/line_reader.h"
+#include "client/cli/text.h"
+#include "common/base/errno_status.h"
+#include "common/base/string_view.h"
+#include "common/base/units.h"
+
+namespace kvd::cli {
+namespace {
+
+constexpr std::string_view kProgram = "kvcli: ";
+
+std::string UnknownCommand(std::string_view name) {
+  const std::string_view near = NearestCommand(name);
+  return near.empty() ? "unknown command; 'kvcli help' lists them"
+                      : absl::StrCat("unknown command; did you mean ", ToAbsl(near), "?");
+}
+
+// What is wrong with the number of arguments, or nothing.
+std::optional<std::string> WrongCount(const Command& command,
+                                      const std::vector<std::string>& arguments) {
+  const std::string usage =
+      absl::StrCat("; usage: kvcli ", ToAbsl(command.name), " ", ToAbsl(command.arguments));
+  if (arguments.size() < command.arguments_min) {
+    const std::string_view wanted =
+        command.arguments.substr(0, command.arguments.find_first_of(" ."));
+    return absl::StrCat(ToAbsl(wanted), " is missing", usage);
+  }
+  if (arguments.size() > command.arguments_max) {
+    return absl::StrCat("one argument too many: ", Quoted(arguments[command.arguments_max]), usage);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+ExitCode Application::Fail(std::string_view program, std::string_view asked,
+                           std::string_view wrong) {
+  const Failure failure = UsageFailure(wrong);
+  console_.out.Flush();
+  console_.err.Write(FailureLine(program, asked, failure));
+  console_.err.Flush();
+  return failure.code;
+}
+
+ExitCode Application::Finish(ExitCode exit, std::string_view program, std::string_view asked) {
+  console_.out.Flush();
+  if (console_.out.ok()) return exit;
+  if (console_.out.error_number() == EPIPE) return ExitCode::kBrokenPipe;
+  const Failure failure =
+      LocalIoFailure(ErrnoStatus(console_.out.error_number(), "cannot write standard output"));
+  console_.err.Write(FailureLine(program, asked, failure));
+  console_.err.Flush();
+  return failure.code;
+}
+
+ExitCode Application::Run(std::span<const std::string> arguments) {
+  FlagValues values;
+  values.Declare(GlobalFlags());
+  if (const absl::Status status = values.TakeEnvironment(console_.environment); !status.ok()) {
+    return Fail(kProgram, "environment", ToStd(status.message()));
+  }
+  const auto words = values.TakeArguments(arguments, /*leading_only=*/true);
+  if (!words.ok()) return Fail(kProgram, "flags", ToStd(words.status().message()));
+  if (!words->empty()) return Execute(*words, std::move(values), kProgram);
+  if (values.Switch("help")) return Execute(std::vector<std::string>{"help"}, values, kProgram);
+  if (values.Switch("version"))
+    return Execute(std::vector<std::string>{"version"}, values, kProgram);
+  if (console_.in_is_terminal && console_.out_is_terminal) return Prompt(values);
+  return RunLines(values);
+}
+
+ExitCode Application::Execute(std::span<const std::string> words, FlagValues values,
+                              std::string_view program) {
+  const Command* command = FindCommand(words.front());
+  if (command == nullptr)
+    return Fail(program, Quoted(words.front()), UnknownCommand(words.front()));
+  values.Declare(command->flags);
+  if (const absl::Status status = values.TakeEnvironment(console_.environment); !status.ok()) {
+    return Fail(program, command->name, ToStd(status.message()));
+  }
+  const auto arguments = values.TakeArguments(words.subspan(1), /*leading_only=*/false);
+  if (!arguments.ok()) return Fail(program, command->name, ToStd(arguments.status().message()));
+  if (values.Switch("help")) {
+    console_.out.Write(command->name == "help" ? OverviewHelp() : CommandHelp(*command));
+    return Finish(ExitCode::kDone, program, command->name);
+  }
+  if (const auto wrong = WrongCount(*command, *arguments); wrong.has_value()) {
+    return Fail(program, command->name, *wrong);
+  }
+  Invocation invocation(*command, *arguments, values, console_, session_, program);
+  const ExitCode exit = command->run(invocation);
+  return Finish(exit, program, command->name);
+}
+
+ExitCode Application::RunLines(const FlagValues& values) {
+  console_.in_is_commands = true;
+  LineReader lines(console_.in, kGiB);
+  ExitCode first_failure = ExitCode::kDone;
+  while (true) {
+    const absl::StatusOr<LineReader::Outcome> outcome = lines.Next();
+    const std::string program = absl::StrCat(ToAbsl(kProgram), "line ", lines.line_number(), ": ");
+    ExitCode exit = ExitCode::kDone;
+    if (!outcome.ok()) {
+      const Failure failure = LocalIoFailure(outcome.status());
+      console_.err.Write(FailureLine(kProgram, "standard input", failure));
+      console_.err.Flush();
+      return first_failure != ExitCode::kDone ? first_failure : failure.code;
+    }
+    if (*outcome == LineReader::Outcome::kEnd) return first_failure;
+    if (*outcome == LineReader::Outcome::kTooLong) {
+      exit = Fail(program, "", absl::StrCat("longer than ", FormatBytes(kGiB)));
+    } else if (const auto words = SplitCommandLine(lines.line()); !words.ok()) {
+      exit = Fail(program, "", ToStd(words.status().message()));
+    } else if (!words->empty()) {
+      exit = Execute(*words, values, program);
+    }
+    if (first_failure == ExitCode::kDone) first_failure = exit;
+    // Nothing of what follows could be done.
+    const bool hopeless = exit == ExitCode::kCannotConnect && session_.name().empty();
+    if (hopeless || exit == ExitCode::kInterrupted || !console_.out.ok()) return first_failure;
+  }
+}
+
+std::string Application::HistoryPath(const FlagValues& values) const {
+  const std::string& path = values.Text("history");
+  if (!path.starts_with("~/")) return path;
+  const char* home = console_.environment("HOME");
+  return home == nullptr || *home == '\0' ? "" : absl::StrCat(home, path.substr(1));
+}
+
+ExitCode Application::Prompt(const FlagValues& values) {
+  console_.in_is_commands = true;
+  const std::unique_ptr<LineEditor> editor = make_editor_(HistoryPath(values));
+  // Connect now, so that whoever is not connected knows before the first command.
+  const auto store = session_.Store(values.Text("server"), values.Duration("deadline"));
+  if (!store.ok()) {
+    console_.err.Write(
+        FailureLine(kProgram, "prompt", ConnectFailure(values.Text("server"), store.status())));
+    console_.err.Flush();
+  }
+  std::string line;
+  while (true) {
+    const std::string name = session_.name().empty() ? "(not connected)" : session_.name();
+    const LineEditor::Outcome outcome =
+        editor->ReadLine(absl::StrCat("kvd ", OneLine(name), "> "), line);
+    if (outcome == LineEditor::Outcome::kCancelled) continue;
+    if (outcome == LineEditor::Outcome::kEnd) return ExitCode::kDone;
+    const auto words = SplitCommandLine(line);
+    if (words.ok() && words->empty()) continue;
+    // As shells do: a line that begins with a blank is not kept.
+    if (!line.starts_with(' ')) editor->Remember(line);
+    if (!words.ok()) {
+      Fail("", "", ToStd(words.status().message()));
+      continue;
+    }
+    if (words->front() == "quit" || words->front() == "exit") return ExitCode::kDone;
+    // A Ctrl-C is for the command, not for the prompt.
+    const InterruptGuard guard;
+    Execute(*words, values, "");
+    if (!console_.out.ok()) return Finish(ExitCode::kDone, kProgram, "prompt");
+  }
+}
+
+}  // namespace kvd::cli

@@ -1,0 +1,23 @@
+// The commands themselves; command_table.cc lists them.
+#pragma once
+
+#include "client/cli/command.h"
+
+namespace kvd::cli {
+
+extern const Command kGetCommand;
+extern const Command kMgetCommand;
+extern const Command kExistsCommand;
+extern const Command kPutCommand;
+extern const Command kDelCommand;
+extern const Command kScanCommand;
+extern const Command kLoadCommand;
+extern const Command kDumpCommand;
+extern const Command kStatCommand;
+extern const Command kInfoCommand;
+extern const Command kPingCommand;
+extern const Command kHelpCommand;
+extern const Command kCompletionCommand;
+extern const Command kVersionCommand;
+
+}  // namespace kvd::cli

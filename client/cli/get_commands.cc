@@ -1,0 +1,181 @@
+// get, mget, exists: what is read.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/invocation.h"
+#include "client/cli/item_text.h"
+#include "client/cli/table.h"
+
+namespace kvd::cli {
+namespace {
+
+TextStyle StyleOf(Invocation& run) { return {run.hex(), run.console().out_is_terminal}; }
+
+std::vector<std::string> Row(Invocation& run, std::string_view key, std::string_view value,
+                             const ItemInfo& info) {
+  return {CellText(key, run.hex()), CellText(value, run.hex()), absl::StrCat(info.version)};
+}
+
+ExitCode RunGet(Invocation& run) {
+  const std::string& argument = run.arguments().front();
+  std::string key;
+  if (!run.BytesOfArgument(argument, key)) return ExitCode::kUsage;
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  std::string value;
+  ItemInfo info;
+  if (const absl::Status status = store->Get(key, value, info); !status.ok()) {
+    return run.Fail(argument, StoreFailure(status));
+  }
+  ByteSink& out = run.console().out;
+  std::string text;
+  switch (run.format()) {
+    case OutputFormat::kSimple:
+      out.Write(ValueText(value, StyleOf(run)));
+      if (run.hex() || (run.console().out_is_terminal && !value.ends_with('\n'))) out.Write("\n");
+      break;
+    case OutputFormat::kJson:
+      AppendItemJson(key, value, info, run.byte_text(), text);
+      out.Write(text);
+      break;
+    case OutputFormat::kTable:
+      out.Write(FormatTable({"KEY", "VALUE", "VERSION"}, {Row(run, key, value, info)}));
+      break;
+  }
+  return ExitCode::kDone;
+}
+
+void PrintMissing(Invocation& run, std::string_view key) {
+  std::string text;
+  if (run.format() == OutputFormat::kJson) {
+    text += '{';
+    AppendJsonBytes("key", key, run.byte_text(), text);
+    text += ",\"value\":null}";
+  } else if (run.console().out_is_terminal) {
+    text = "(nil)";
+  }
+  run.console().out.Write(text + "\n");
+}
+
+void PrintFound(Invocation& run, std::string_view key, std::string_view value,
+                const ItemInfo& info) {
+  std::string text;
+  if (run.format() == OutputFormat::kJson) {
+    AppendItemJson(key, value, info, run.byte_text(), text);
+  } else {
+    text = LineText(value, StyleOf(run)) + "\n";
+  }
+  run.console().out.Write(text);
+}
+
+ExitCode RunMget(Invocation& run) {
+  std::vector<std::string> keys;
+  if (!run.BytesOfArguments(0, keys)) return ExitCode::kUsage;
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  const bool table = run.format() == OutputFormat::kTable;
+  std::vector<std::vector<std::string>> rows;
+  ExitCode exit = ExitCode::kDone;
+  std::string value;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    ItemInfo info;
+    const absl::Status status = store->Get(keys[i], value, info);
+    if (!status.ok()) {
+      if (!absl::IsNotFound(status)) return run.Fail(run.arguments()[i], StoreFailure(status));
+      if (!table) PrintMissing(run, keys[i]);
+      exit = run.Fail(run.arguments()[i], StoreFailure(status));
+    } else if (table) {
+      rows.push_back(Row(run, keys[i], value, info));
+    } else {
+      PrintFound(run, keys[i], value, info);
+    }
+  }
+  if (table) run.console().out.Write(FormatTable({"KEY", "VALUE", "VERSION"}, rows));
+  return exit;
+}
+
+ExitCode RunExists(Invocation& run) {
+  std::vector<std::string> keys;
+  if (!run.BytesOfArguments(0, keys)) return ExitCode::kUsage;
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  size_t found = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const absl::StatusOr<bool> exists = store->Exists(keys[i]);
+    if (!exists.ok()) return run.Fail(run.arguments()[i], StoreFailure(exists.status()));
+    found += *exists ? 1 : 0;
+  }
+  ByteSink& out = run.console().out;
+  switch (run.format()) {
+    case OutputFormat::kSimple:
+      out.Write(absl::StrCat(found, "\n"));
+      break;
+    case OutputFormat::kJson:
+      out.Write(absl::StrCat("{\"exists\":", found, ",\"of\":", keys.size(), "}\n"));
+      break;
+    case OutputFormat::kTable:
+      out.Write(FormatTable({"EXISTS", "OF"}, {{absl::StrCat(found), absl::StrCat(keys.size())}}));
+      break;
+  }
+  return found == keys.size() ? ExitCode::kDone : ExitCode::kNotFound;
+}
+
+}  // namespace
+
+constinit const Command kGetCommand = {
+    .name = "get",
+    .arguments = "KEY",
+    .summary = "print the value of a key",
+    .details =
+        "Into a pipe or file the value goes byte for byte, with nothing added. On a terminal a\n"
+        "newline follows, and bytes that could steer it are shown as \\xNN.\n"
+        "Exit status 1: there is no such key.\n",
+    .examples =
+        "kvcli get greeting\n"
+        "kvcli get picture > picture.png\n"
+        "kvcli get picture -w json\n"
+        "kvcli get --hex 00ff\n"
+        "kvcli get -- --a-key-with-dashes\n",
+    .flags = {},
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = RunGet,
+};
+
+constinit const Command kMgetCommand = {
+    .name = "mget",
+    .arguments = "KEY...",
+    .summary = "print the values of several keys, one a line",
+    .details =
+        "A key that is not there gives an empty line ((nil) on a terminal, \"value\":null with\n"
+        "-w json, no row with -w table), a line on standard error, and exit status 1.\n"
+        "Where values may hold newlines, use -w json.\n",
+    .examples =
+        "kvcli mget a b c\n"
+        "kvcli mget a b c -w json\n",
+    .flags = {},
+    .arguments_min = 1,
+    .arguments_max = kAnyNumber,
+    .run = RunMget,
+};
+
+constinit const Command kExistsCommand = {
+    .name = "exists",
+    .arguments = "KEY...",
+    .summary = "print how many of the keys are there",
+    .details =
+        "A key that is named twice counts twice. Exit status 0: all are there; 1: at least one\n"
+        "is not.\n",
+    .examples =
+        "kvcli exists greeting\n"
+        "if kvcli exists a b c > /dev/null; then ...\n",
+    .flags = {},
+    .arguments_min = 1,
+    .arguments_max = kAnyNumber,
+    .run = RunExists,
+};
+
+}  // namespace kvd::cli

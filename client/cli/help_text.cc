@@ -1,0 +1,123 @@
+#include "client/cli/help_text.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/flags.h"
+#include "common/base/build_info.h"
+#include "common/base/string_view.h"
+
+namespace kvd::cli {
+namespace {
+
+std::string Padded(std::string_view text, size_t width) {
+  std::string padded(text);
+  padded.append(width > padded.size() ? width - padded.size() : 0, ' ');
+  return padded;
+}
+
+void AppendFlags(std::span<const Flag> flags, std::string& out) {
+  constexpr size_t kColumn = 36;
+  for (const Flag& flag : flags) {
+    const std::string usage = absl::StrCat("  ", FlagUsage(flag));
+    out += Padded(usage, kColumn);
+    if (usage.size() >= kColumn) absl::StrAppend(&out, "\n", std::string(kColumn, ' '));
+    out += flag.help;
+    const bool tell_default = flag.kind != FlagKind::kSwitch && !flag.default_value.empty();
+    if (tell_default) absl::StrAppend(&out, " (default ", ToAbsl(flag.default_value), ")");
+    out += '\n';
+  }
+}
+
+// Every line of `text`, two columns in.
+void AppendIndented(std::string_view text, std::string& out) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    absl::StrAppend(&out, "  ", ToAbsl(text.substr(0, end)), "\n");
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+constexpr std::string_view kExitStatus =
+    "Exit status:\n"
+    "  0 done            1 a key was not there     2 bad usage or input\n"
+    "  3 no connection   4 not done in time        5 refused: full, too large, not admitted\n"
+    "  6 corrupt data    7 a file, or the output, could not be read or written\n"
+    "  130 interrupted   141 nobody read the output\n";
+
+}  // namespace
+
+std::string OverviewHelp() {
+  std::string out =
+      "kvcli: reads and writes the items of a kvd.\n\n"
+      "Usage:\n"
+      "  kvcli [FLAGS] COMMAND [ARGUMENTS] [FLAGS]\n"
+      "  kvcli [FLAGS]               on a terminal: a prompt\n"
+      "  kvcli [FLAGS] < COMMANDS    a command a line, quoted as at the prompt; goes on after one\n"
+      "                              that fails, and exits with the first failure's status\n\n"
+      "Commands:\n";
+  for (const Command* command : AllCommands()) {
+    const std::string usage =
+        absl::StrCat("  ", ToAbsl(command->name), " ", ToAbsl(command->arguments));
+    absl::StrAppend(&out, Padded(usage, 28), ToAbsl(command->summary), "\n");
+  }
+  out += "\nFlags, also as environment variables KVCLI_SERVER, KVCLI_DEADLINE and so on:\n";
+  AppendFlags(GlobalFlags(), out);
+  absl::StrAppend(&out, "\n-- ends flags. 'kvcli help COMMAND' tells more.\n\n",
+                  ToAbsl(kExitStatus));
+  return out;
+}
+
+std::string CommandHelp(const Command& command) {
+  std::string out = absl::StrCat("kvcli ", ToAbsl(command.name), ": ", ToAbsl(command.summary),
+                                 ".\n\nUsage:\n  kvcli ", ToAbsl(command.name));
+  if (!command.arguments.empty()) absl::StrAppend(&out, " ", ToAbsl(command.arguments));
+  out += " [FLAGS]\n";
+  if (!command.details.empty()) absl::StrAppend(&out, "\n", ToAbsl(command.details));
+  if (!command.flags.empty()) {
+    out += "\nFlags:\n";
+    AppendFlags(command.flags, out);
+  }
+  out += "\nExamples:\n";
+  AppendIndented(command.examples, out);
+  out += "\n'kvcli help' lists the flags that every command takes.\n";
+  return out;
+}
+
+std::string VersionText() {
+  return absl::StrCat("kvcli ", ToAbsl(Version()), " (commit ", ToAbsl(Commit()), ")\n");
+}
+
+std::vector<std::string> CompleteLastWord(std::string_view line) {
+  const size_t start = line.find_last_of(" \t") + 1;  // npos + 1 is 0
+  const std::string_view word = line.substr(start);
+  std::string_view before = line.substr(0, start);
+  before.remove_prefix(std::min(before.find_first_not_of(" \t"), before.size()));
+  const std::string_view first = before.substr(0, before.find_first_of(" \t"));
+
+  std::vector<std::string> found;
+  const auto offer = [&](std::string candidate) {
+    if (candidate.starts_with(word)) found.push_back(std::move(candidate));
+  };
+  if (first.empty() || first == "help") {
+    for (const Command* command : AllCommands()) offer(std::string(command->name));
+  } else if (const Command* command = FindCommand(first); command != nullptr && !word.empty()) {
+    const auto offer_flags = [&](std::span<const Flag> flags) {
+      for (const Flag& flag : flags) {
+        const std::string name = absl::StrCat("--", ToAbsl(flag.name));
+        if (word.find('=') == std::string_view::npos) {
+          offer(flag.kind == FlagKind::kSwitch ? name : name + "=");
+        }
+        for (const std::string_view choice : ChoicesOf(flag)) {
+          if (word.starts_with(name + "=")) offer(absl::StrCat(name, "=", ToAbsl(choice)));
+        }
+      }
+    };
+    offer_flags(command->flags);
+    offer_flags(GlobalFlags());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace kvd::cli

@@ -1,0 +1,178 @@
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/input_file.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/invocation.h"
+#include "client/cli/loader.h"
+#include "client/cli/progress.h"
+#include "client/cli/tsv_codec.h"
+#include "common/base/units.h"
+
+namespace kvd::cli {
+namespace {
+
+constexpr uint64_t kErrorsShownMax = 20;
+
+constexpr Flag kLoadFlags[] = {
+    {"format", '\0', FlagKind::kChoice, "auto|jsonl|tsv|delimited", "auto",
+     "auto: by the ending of FILE, then by its first byte ({ is jsonl, else tsv)"},
+    {"separator", '\0', FlagKind::kText, "S", "",
+     "what ends the key, for delimited, which it implies; \\t and \\xNN are understood"},
+    {"max_line", '\0', FlagKind::kBytes, "BYTES", "512m",
+     "longer lines are bad ones; bounds the memory that a load takes"},
+};
+
+// How to read FILE, or nothing after having reported what is wrong with the flags.
+std::optional<Loader::Options> OptionsOf(Invocation& run, const std::string& path) {
+  const std::string& word = run.flags().Text("format");
+  const std::string& separator = run.flags().Text("separator");
+  Loader::Options options;
+  options.format = FormatOfWord(word);
+  if (!separator.empty()) {
+    if (word != "delimited" && word != "auto") {
+      run.Fail(path, UsageFailure(absl::StrCat("--separator does not go with --format=", word,
+                                               "; leave one of them out")));
+      return std::nullopt;
+    }
+    options.format = ItemFormat::kDelimited;
+    if (const absl::Status status = UnescapeTsvField(separator, 0, options.separator);
+        !status.ok()) {
+      run.Fail(path, UsageFailure(absl::StrCat("--separator: ", status.message())));
+      return std::nullopt;
+    }
+  } else if (options.format == ItemFormat::kDelimited) {
+    run.Fail(path, UsageFailure("--format=delimited needs a separator; give --separator=S"));
+    return std::nullopt;
+  }
+  if (!options.format.has_value()) options.format = FormatOfName(path);
+  return options;
+}
+
+// Prints the first few; the rest is in the summary.
+class ErrorLines {
+ public:
+  ErrorLines(Invocation& run, std::string_view path, Progress& progress)
+      : run_(run), path_(path), progress_(progress) {}
+
+  void Add(uint64_t line_number, std::string_view reason) {
+    if (++count_ > kErrorsShownMax) return;
+    progress_.Clear();
+    run_.Fail(path_, {ExitCode::kUsage, absl::StrCat("line ", line_number, ": ",
+                                                     std::string(reason), "; not loaded")});
+    if (count_ == kErrorsShownMax) run_.Note(path_, "further bad lines are only counted");
+  }
+
+ private:
+  Invocation& run_;
+  const std::string_view path_;
+  Progress& progress_;
+  uint64_t count_ = 0;
+};
+
+void Summarize(Invocation& run, std::string_view path, const LoadCounts& counts,
+               int64_t elapsed_ns) {
+  run.Note(path, absl::StrCat(counts.items, counts.items == 1 ? " item (" : " items (",
+                              FormatBytes(counts.item_bytes), ") in ",
+                              FormatPace(counts.items, elapsed_ns), ", ", counts.bad_lines,
+                              counts.bad_lines == 1 ? " bad line, " : " bad lines, ",
+                              counts.refused, " refused"));
+  if (run.format() != OutputFormat::kJson) return;
+  run.console().out.Write(absl::StrCat(
+      "{\"items\":", counts.items, ",\"bytes\":", counts.item_bytes,
+      ",\"bad_lines\":", counts.bad_lines, ",\"refused\":", counts.refused,
+      ",\"seconds\":", absl::StrFormat("%.6f", static_cast<double>(elapsed_ns) / 1e9), "}\n"));
+}
+
+ExitCode Load(Invocation& run, KeyValueStore& store, const std::string& path, ByteSource& source,
+              std::optional<uint64_t> bytes_total, Loader::Options options) {
+  const InterruptGuard guard;
+  Progress progress(run.console(), absl::StrCat("load ", path), true);
+  ErrorLines errors(run, path, progress);
+  LineReader lines(source, run.flags().Count("max_line"));
+  Loader loader(store, lines, std::move(options));
+  const absl::Status status = loader.Run(
+      [&errors](uint64_t line_number, std::string_view reason) { errors.Add(line_number, reason); },
+      [&](const LoadCounts& counts) {
+        progress.Update(
+            {counts.items, counts.bad_lines + counts.refused, counts.bytes_taken, bytes_total});
+        return !run.console().interrupted();
+      });
+  progress.Clear();
+  const LoadCounts& counts = loader.counts();
+  ExitCode exit = counts.refused > 0     ? ExitCode::kRefused
+                  : counts.bad_lines > 0 ? ExitCode::kUsage
+                                         : ExitCode::kDone;
+  if (absl::IsCancelled(status)) {
+    run.Note(path, absl::StrCat("interrupted after line ", lines.line_number()));
+    exit = ExitCode::kInterrupted;
+  } else if (!status.ok()) {
+    const Failure cause = loader.input_failed() ? LocalIoFailure(status) : StoreFailure(status);
+    exit = run.Fail(path, {cause.code, absl::StrCat("stopped at line ", lines.line_number(), ": ",
+                                                    cause.text)});
+  }
+  Summarize(run, path, counts, progress.elapsed_ns());
+  return exit;
+}
+
+ExitCode RunLoad(Invocation& run) {
+  const std::string& path = run.arguments().front();
+  std::optional<Loader::Options> options = OptionsOf(run, path);
+  if (!options.has_value()) return ExitCode::kUsage;
+  if (path == "-" && run.console().in_is_commands) {
+    return run.Fail(path, UsageFailure("commands come from standard input, so no items can; give a "
+                                       "file"));
+  }
+  UniqueFd file;
+  if (path != "-") {
+    absl::StatusOr<UniqueFd> opened = OpenForReading(path);
+    if (!opened.ok()) {
+      return run.Fail(path, UsageFailure(absl::StrCat(opened.status().message(),
+                                                      "; give a file that can be read, or -")));
+    }
+    file = *std::move(opened);
+  }
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  if (path == "-") {
+    return Load(run, *store, path, run.console().in, std::nullopt, *std::move(options));
+  }
+  FdSource source(file.get(), path);
+  return Load(run, *store, path, source, KnownBytes(file.get()), *std::move(options));
+}
+
+}  // namespace
+
+constinit const Command kLoadCommand = {
+    .name = "load",
+    .arguments = "FILE|-",
+    .summary = "store the items of a file, or of standard input",
+    .details =
+        "An item a line; blank lines count for nothing; lines may end with \\r\\n.\n"
+        "  jsonl      {\"key\":\"...\",\"value\":\"...\"}; key_base64, value_base64, key_hex, "
+        "value_hex for\n"
+        "             any bytes; other fields are passed over\n"
+        "  tsv        KEY, TAB, VALUE; \\t \\n \\r \\\\ \\xNN stand for bytes\n"
+        "  delimited  the key is what comes before the first S, the value all that follows it\n"
+        "What dump writes is understood. A bad line is reported with its number and counted,\n"
+        "and the rest is loaded; of many, the first 20 are shown. A summary goes to standard\n"
+        "error, and with -w json also to standard output.\n"
+        "Exit status 5: the server refused some items; 2: some lines were bad; 3, 4, 6: the\n"
+        "server was lost on the way, and the load stopped there; 130: Ctrl-C. What was loaded\n"
+        "until then stays.\n",
+    .examples =
+        "kvcli load cities.tsv\n"
+        "zcat backup.jsonl.gz | kvcli load -\n"
+        "kvcli load UnicodeData.txt --format=delimited --separator=';'\n",
+    .flags = kLoadFlags,
+    .arguments_min = 1,
+    .arguments_max = 1,
+    .run = RunLoad,
+};
+
+}  // namespace kvd::cli

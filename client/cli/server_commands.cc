@@ -1,0 +1,183 @@
+// stat, info, ping: about the server itself.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/invocation.h"
+#include "client/cli/table.h"
+#include "client/cli/text.h"
+
+namespace kvd::cli {
+namespace {
+
+using Statistics = KeyValueStore::Statistics;
+
+void Print(Invocation& run, const Statistics& statistics) {
+  std::string text;
+  Statistics shown;
+  for (const auto& [name, value] : statistics) shown.emplace_back(OneLine(name), OneLine(value));
+  switch (run.format()) {
+    case OutputFormat::kSimple:
+      text = FormatAligned(shown);
+      break;
+    case OutputFormat::kTable: {
+      std::vector<std::vector<std::string>> rows;
+      for (const auto& [name, value] : shown) rows.push_back({name, value});
+      text = FormatTable({"NAME", "VALUE"}, rows);
+      break;
+    }
+    case OutputFormat::kJson:
+      // `shown` is valid UTF-8, whatever the server sent.
+      for (const auto& [name, value] : shown) {
+        text += text.empty() ? "{" : ",";
+        AppendJsonString(name, text);
+        text += ':';
+        if (IsNumber(value)) {
+          text += value;
+        } else {
+          AppendJsonString(value, text);
+        }
+      }
+      text += text.empty() ? "{}\n" : "}\n";
+      break;
+  }
+  run.console().out.Write(text);
+}
+
+ExitCode RunStat(Invocation& run) {
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  const absl::StatusOr<Statistics> statistics = store->Stats();
+  if (!statistics.ok()) return run.Fail("", StoreFailure(statistics.status()));
+  Print(run, *statistics);
+  return ExitCode::kDone;
+}
+
+// What of the statistics describes a server in a few lines, by the servers' names for it.
+constexpr std::string_view kDescription[] = {
+    "version", "commit", "pid",          "uptime",    "uptime_s", "uptime_seconds", "incarnation",
+    "items",   "memory", "memory_bytes", "hugepages", "pages",    "pollers",        "sessions",
+};
+
+ExitCode RunInfo(Invocation& run) {
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  const absl::StatusOr<Statistics> statistics = store->Stats();
+  if (!statistics.ok()) return run.Fail("", StoreFailure(statistics.status()));
+  Statistics description = {{"server", store->target()}};
+  for (const std::string_view wanted : kDescription) {
+    for (const auto& [name, value] : *statistics) {
+      if (name == wanted) description.emplace_back(name, value);
+    }
+  }
+  Print(run, description);
+  return ExitCode::kDone;
+}
+
+constexpr Flag kPingFlags[] = {
+    {"count", 'c', FlagKind::kCount, "N", "1", "round trips, one after the other; at least 1"},
+};
+
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+struct RoundTrips {
+  uint64_t count = 0;
+  Microseconds min = Microseconds::max();
+  Microseconds max{0};
+  Microseconds sum{0};
+
+  void Add(Microseconds time) {
+    ++count;
+    min = std::min(min, time);
+    max = std::max(max, time);
+    sum += time;
+  }
+  double average_us() const { return sum.count() / static_cast<double>(count); }
+};
+
+std::string Format(OutputFormat format, std::string_view target, const RoundTrips& trips) {
+  const std::string min = absl::StrFormat("%.1f", trips.min.count());
+  const std::string average = absl::StrFormat("%.1f", trips.average_us());
+  const std::string max = absl::StrFormat("%.1f", trips.max.count());
+  switch (format) {
+    case OutputFormat::kJson:
+      return absl::StrCat("{\"count\":", trips.count, ",\"min_us\":", min, ",\"avg_us\":", average,
+                          ",\"max_us\":", max, "}\n");
+    case OutputFormat::kTable:
+      return FormatTable({"COUNT", "MIN US", "AVG US", "MAX US"},
+                         {{absl::StrCat(trips.count), min, average, max}});
+    case OutputFormat::kSimple:
+      break;
+  }
+  return absl::StrCat("PONG from ", OneLine(target), ": ", trips.count,
+                      trips.count == 1 ? " round trip" : " round trips", ", min/avg/max ", min, "/",
+                      average, "/", max, " us\n");
+}
+
+ExitCode RunPing(Invocation& run) {
+  const uint64_t count = run.flags().Count("count");
+  if (count == 0) return run.Fail("", UsageFailure("--count=0 pings nothing; give 1 or more"));
+  KeyValueStore* store = run.Store();
+  if (store == nullptr) return run.connect_failure();
+  const InterruptGuard guard;
+  RoundTrips trips;
+  while (trips.count < count && !run.console().interrupted()) {
+    const absl::StatusOr<std::chrono::nanoseconds> time = store->Ping();
+    if (!time.ok()) return run.Fail("", StoreFailure(time.status()));
+    trips.Add(*time);
+  }
+  if (trips.count > 0) run.console().out.Write(Format(run.format(), store->target(), trips));
+  return trips.count == count ? ExitCode::kDone : ExitCode::kInterrupted;
+}
+
+}  // namespace
+
+constinit const Command kStatCommand = {
+    .name = "stat",
+    .arguments = "",
+    .summary = "print the server's statistics",
+    .details = "A name and a value a line. With -w json, one object, numbers as numbers.\n",
+    .examples =
+        "kvcli stat\n"
+        "kvcli stat -w json\n",
+    .flags = {},
+    .arguments_min = 0,
+    .arguments_max = 0,
+    .run = RunStat,
+};
+
+constinit const Command kInfoCommand = {
+    .name = "info",
+    .arguments = "",
+    .summary = "describe the server in a few lines",
+    .details = "",
+    .examples = "kvcli info\n",
+    .flags = {},
+    .arguments_min = 0,
+    .arguments_max = 0,
+    .run = RunInfo,
+};
+
+constinit const Command kPingCommand = {
+    .name = "ping",
+    .arguments = "",
+    .summary = "time requests to the server and back",
+    .details =
+        "Prints the shortest, mean and longest round trip. Exit status 3: no server; 4: no\n"
+        "answer in time.\n",
+    .examples =
+        "kvcli ping\n"
+        "kvcli ping -c 1000\n",
+    .flags = kPingFlags,
+    .arguments_min = 0,
+    .arguments_max = 0,
+    .run = RunPing,
+};
+
+}  // namespace kvd::cli
