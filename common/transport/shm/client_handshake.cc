@@ -1,0 +1,131 @@
+#include "common/transport/shm/client_handshake.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "common/base/string_view.h"
+#include "common/protocol/handshake.h"
+#include "common/transport/shm/default_path.h"
+#include "common/transport/shm/region_window.h"
+#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/shm/unix_socket.h"
+
+namespace kvd {
+namespace {
+
+int64_t LeftNs(int64_t deadline_ns) {
+  return std::max<int64_t>(0, deadline_ns - RealClock::Get().NowMonotonicNs());
+}
+
+absl::Status NoAnswer(const std::string& path) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("kvd at ", path, " did not answer in time: is it stopped or overloaded?"));
+}
+
+absl::Status ConnectError(int error, const std::string& path) {
+  const std::string hint = absl::StrCat("is kvd running? start it with: kvd --shm=", path);
+  switch (error) {
+    case ENOENT:
+      return absl::UnavailableError(absl::StrCat("no socket at ", path, "; ", hint));
+    case ECONNREFUSED:
+      return absl::UnavailableError(absl::StrCat("nobody listens at ", path, "; ", hint));
+    case EACCES:
+    case EPERM:
+      return absl::PermissionDeniedError(
+          absl::StrCat("may not open ", path,
+                       "; run as the user who started kvd, or ask for access to that file"));
+    case EPROTOTYPE:
+    case ENOTSOCK:
+    case ENOTDIR:
+      return absl::UnavailableError(absl::StrCat(path, " is not a socket of kvd; ", hint));
+    case EAGAIN:
+      return NoAnswer(path);
+    default:
+      return ErrnoStatus(error, absl::StrCat("connect to ", path));
+  }
+}
+
+absl::Status ConnectSocket(int fd, const std::string& path, int64_t deadline_ns) {
+  KVD_ASSIGN_OR_RETURN(const sockaddr_un address, MakeUnixAddress(path));
+  KVD_RETURN_IF_ERROR(CheckDefaultDirectory(path));
+  // A blocking connect waits for room in the listener's queue; only SO_SNDTIMEO bounds that wait
+  // (zero would mean never).
+  const int64_t left_us = std::max<int64_t>(1, LeftNs(deadline_ns) / 1000);
+  const timeval timeout{left_us / 1'000'000, left_us % 1'000'000};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  while (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    if (errno != EINTR) return ConnectError(errno, path);
+    if (LeftNs(deadline_ns) == 0) return NoAnswer(path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AwaitPacket(int fd, const std::string& path, int64_t deadline_ns) {
+  for (;;) {
+    const int64_t left_ns = LeftNs(deadline_ns);
+    const timespec timeout{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+    pollfd socket{fd, POLLIN, 0};
+    const int ready = ppoll(&socket, 1, &timeout, nullptr);
+    if (ready > 0) return absl::OkStatus();
+    if (ready == 0) return NoAnswer(path);
+    if (errno != EINTR) return ErrnoStatus("poll of a socket");
+  }
+}
+
+absl::StatusOr<MappedMemory> MapSession(const UniqueFd& fd, const SessionLayout& layout) {
+  if (absl::Status sealed = CheckSealedMemory(fd.get(), layout.segment_bytes()); !sealed.ok()) {
+    return absl::DataLossError(absl::StrCat("the session's descriptor: ", sealed.message()));
+  }
+  MappedMemory::Options options;
+  options.fd = fd.get();
+  options.length_bytes = layout.segment_bytes();
+  options.protection = PROT_READ | PROT_WRITE;
+  return MappedMemory::Map(options);
+}
+
+}  // namespace
+
+absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& hello,
+                                          int64_t deadline_ns) {
+  ShmAdmission admission;
+  KVD_ASSIGN_OR_RETURN(admission.socket, MakeUnixSocket());
+  const int fd = admission.socket.get();
+  KVD_RETURN_IF_ERROR(ConnectSocket(fd, path, deadline_ns));
+  // A server that refuses at once may have closed already; its Welcome is there all the same.
+  SendPacket(fd, std::as_bytes(std::span(&hello, 1)));
+  KVD_RETURN_IF_ERROR(AwaitPacket(fd, path, deadline_ns));
+
+  std::byte frame[sizeof(Welcome) + 1];
+  Packet packet;
+  if (const int error = ReceivePacket(fd, frame, packet); error != 0 || packet.bytes == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("kvd at ", path, " closed the connection during the handshake"));
+  }
+  KVD_RETURN_IF_ERROR(ParseWelcome(std::span(frame).first(packet.bytes), admission.welcome));
+  if (packet.fds_lost) {
+    return absl::ResourceExhaustedError(
+        "this process has no descriptors left for a session (ulimit -n)");
+  }
+  if (packet.fd_count != 2 || admission.welcome.credits > kCreditsMax) {
+    return absl::DataLossError(absl::StrCat("kvd at ", path, " admitted with ", packet.fd_count,
+                                            " descriptors and ", admission.welcome.credits,
+                                            " credits"));
+  }
+  admission.layout = SessionLayout::Of(admission.welcome.credits, admission.welcome.frame_bytes);
+  KVD_ASSIGN_OR_RETURN(admission.region, MapRegionWindow(packet.fds[0], admission.welcome));
+  KVD_ASSIGN_OR_RETURN(admission.segment, MapSession(packet.fds[1], admission.layout));
+  return admission;
+}
+
+}  // namespace kvd

@@ -1,0 +1,80 @@
+#include "common/transport/shm/pull_buffers.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "common/layout/units.h"
+#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/shm/session_segment.h"
+#include "common/transport/shm/unix_socket.h"
+
+namespace kvd {
+namespace {
+
+constexpr int kSocketFullWaitMs = 1000;
+
+absl::Status SendNotice(int socket, const SegmentNotice& notice, std::span<const int> fds) {
+  const std::span<const std::byte> packet = std::as_bytes(std::span(&notice, 1));
+  int error = SendPacket(socket, packet, fds);
+  if (error == EAGAIN) {
+    pollfd writable{socket, POLLOUT, 0};
+    poll(&writable, 1, kSocketFullWaitMs);
+    error = SendPacket(socket, packet, fds);
+  }
+  if (error == 0) return absl::OkStatus();
+  if (error == EPIPE || error == ECONNRESET) return absl::UnavailableError("the server went away");
+  return ErrnoStatus(error, "registering a buffer with the server");
+}
+
+}  // namespace
+
+absl::StatusOr<TransferBuffer> PullBuffers::Allocate(size_t bytes) {
+  if (bytes == 0) return absl::InvalidArgumentError("a buffer of 0 bytes");
+  if (buffers_.size() >= kPullSegmentsMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a session has at most ", kPullSegmentsMax, " buffers; free one first"));
+  }
+  if (bytes > kPullBytesMax - bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat("a buffer of ", bytes, " bytes besides ",
+                                                     bytes_, " in use; the limit of a session is ",
+                                                     kPullBytesMax));
+  }
+  const uint64_t length = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  KVD_ASSIGN_OR_RETURN(UniqueFd fd, MakeSealedMemory({.name = "kvd-buffer", .bytes = length}));
+  MappedMemory::Options options;
+  options.fd = fd.get();
+  options.length_bytes = length;
+  options.protection = PROT_READ | PROT_WRITE;
+  KVD_ASSIGN_OR_RETURN(MappedMemory memory, MappedMemory::Map(options));
+
+  const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kRegister), next_id_, length};
+  const int fds[] = {fd.get()};
+  KVD_RETURN_IF_ERROR(SendNotice(socket_, notice, fds));
+  TransferBuffer buffer;
+  buffer.bytes = std::span(memory.base(), bytes);
+  buffer.key = next_id_;
+  buffers_.push_back(Buffer{next_id_, std::move(memory)});
+  bytes_ += length;
+  if (++next_id_ == 0) next_id_ = 1;
+  return buffer;
+}
+
+void PullBuffers::Free(const TransferBuffer& buffer) {
+  const auto found = std::find_if(buffers_.begin(), buffers_.end(),
+                                  [&](const Buffer& entry) { return entry.id == buffer.key; });
+  if (found == buffers_.end()) return;
+  bytes_ -= found->memory.length_bytes();
+  const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kForget), found->id, 0};
+  // If the server cannot be told it has gone, and its end of the buffer with it.
+  SendNotice(socket_, notice, {}).IgnoreError();
+  buffers_.erase(found);
+}
+
+}  // namespace kvd

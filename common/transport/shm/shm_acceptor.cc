@@ -1,0 +1,254 @@
+#include "common/transport/shm/shm_acceptor.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "common/base/string_view.h"
+#include "common/protocol/handshake.h"
+#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/shm/session_segment.h"
+#include "common/transport/shm/unix_socket.h"
+
+namespace kvd {
+namespace {
+
+int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
+
+void Refuse(int socket, WelcomeStatus status, std::string_view why) {
+  const Welcome refusal = MakeRefusal(status, why);
+  SendPacket(socket, std::as_bytes(std::span(&refusal, 1)));
+}
+
+PeerIdentity IdentityOf(int socket, const std::string& path) {
+  PeerIdentity peer;
+  peer.transport = "shm";
+  peer.address = path;
+  ucred credentials{};
+  socklen_t length = sizeof(credentials);
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) {
+    peer.pid = credentials.pid;
+    peer.uid = credentials.uid;
+    peer.gid = credentials.gid;
+  } else {
+    peer.uid = static_cast<uid_t>(-1);  // nobody
+    peer.gid = static_cast<gid_t>(-1);
+  }
+  return peer;
+}
+
+struct NewSegment {
+  UniqueFd fd;
+  MappedMemory memory;
+};
+
+absl::StatusOr<NewSegment> MakeSegment(const SessionLayout& layout) {
+  NewSegment segment;
+  KVD_ASSIGN_OR_RETURN(
+      segment.fd,
+      MakeSealedMemory({.name = "kvd-session", .bytes = layout.segment_bytes(), .reserve = true}));
+  MappedMemory::Options options;
+  options.fd = segment.fd.get();
+  options.length_bytes = layout.segment_bytes();
+  options.protection = PROT_READ | PROT_WRITE;
+  KVD_ASSIGN_OR_RETURN(segment.memory, MappedMemory::Map(options));
+  auto& header = *reinterpret_cast<SessionHeader*>(segment.memory.base());
+  header.magic = kSessionMagic;
+  header.layout_version = kSessionLayoutVersion;
+  header.credits = layout.credits;
+  header.frame_bytes = layout.frame_bytes;
+  header.slot_bytes = layout.slot_bytes;
+  return segment;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ShmAcceptor>> ShmAcceptor::Start(Options options,
+                                                                UniqueFd listener) {
+  UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return ErrnoStatus("epoll_create1");
+  UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stop.valid()) return ErrnoStatus("eventfd");
+  std::unique_ptr<ShmAcceptor> acceptor(
+      new ShmAcceptor(std::move(options), std::move(listener), std::move(epoll), std::move(stop)));
+  acceptor->Watch(acceptor->listener_.get());
+  acceptor->Watch(acceptor->stop_.get());
+  acceptor->thread_ = std::thread([raw = acceptor.get()] { raw->Run(); });
+  return acceptor;
+}
+
+ShmAcceptor::ShmAcceptor(Options options, UniqueFd listener, UniqueFd epoll, UniqueFd stop)
+    : options_(std::move(options)),
+      listener_(std::move(listener)),
+      epoll_(std::move(epoll)),
+      stop_(std::move(stop)),
+      spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+
+ShmAcceptor::~ShmAcceptor() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
+  if (thread_.joinable()) thread_.join();
+}
+
+void ShmAcceptor::Watch(int fd) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+void ShmAcceptor::Run() {
+  for (;;) {
+    epoll_event ready[16];
+    const int count = epoll_wait(epoll_.get(), ready, 16, WaitMs());
+    for (int i = 0; i < count; ++i) {
+      const int fd = ready[i].data.fd;
+      if (fd == stop_.get()) {
+        for (const Handshake& handshake : handshakes_) {
+          Refuse(handshake.socket.get(), WelcomeStatus::kShuttingDown, "kvd is shutting down");
+        }
+        return;
+      }
+      if (fd == listener_.get()) {
+        AcceptAll();
+      } else {
+        Answer(fd);
+      }
+    }
+    DropLate();
+    if (resume_at_ns_ != 0 && NowNs() >= resume_at_ns_) ResumeAccepting();
+  }
+}
+
+int ShmAcceptor::WaitMs() const {
+  int64_t until_ns = std::numeric_limits<int64_t>::max();
+  if (!handshakes_.empty()) until_ns = handshakes_.front().deadline_ns;
+  if (resume_at_ns_ != 0) until_ns = std::min(until_ns, resume_at_ns_);
+  if (until_ns == std::numeric_limits<int64_t>::max()) return -1;
+  return static_cast<int>(std::max<int64_t>(0, until_ns - NowNs()) / 1'000'000 + 1);
+}
+
+void ShmAcceptor::AcceptAll() {
+  for (;;) {
+    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) PauseAccepting();  // EMFILE, ENFILE, ENOMEM
+      return;
+    }
+    if (handshakes_.size() == kHandshakesMax) {
+      // An honest client says Hello at once, so whoever has been silent longest is the one to give
+      // up.
+      Refuse(handshakes_.front().socket.get(), WelcomeStatus::kFull, "too many handshakes at once");
+      handshakes_.pop_front();
+    }
+    Watch(socket.get());
+    handshakes_.push_back(Handshake{std::move(socket), NowNs() + kHandshakeNs});
+  }
+}
+
+// Without descriptors the listener would stay readable and this thread would spin: it tells one
+// client why, with the descriptor that was kept for this, and stops listening for a moment.
+void ShmAcceptor::PauseAccepting() {
+  spare_.Reset();
+  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.valid()) {
+    Refuse(socket.get(), WelcomeStatus::kFull, "kvd has no descriptors left (ulimit -n)");
+  }
+  socket.Reset();
+  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  resume_at_ns_ = NowNs() + kPauseNs;
+}
+
+void ShmAcceptor::ResumeAccepting() {
+  resume_at_ns_ = 0;
+  Watch(listener_.get());
+}
+
+void ShmAcceptor::DropLate() {
+  const int64_t now_ns = NowNs();
+  while (!handshakes_.empty() && handshakes_.front().deadline_ns <= now_ns) {
+    Refuse(handshakes_.front().socket.get(), WelcomeStatus::kMalformed, "no hello within 2 s");
+    handshakes_.pop_front();
+  }
+}
+
+void ShmAcceptor::Answer(int fd) {
+  const auto found = std::find_if(handshakes_.begin(), handshakes_.end(),
+                                  [fd](const Handshake& h) { return h.socket.get() == fd; });
+  if (found == handshakes_.end()) return;  // made room for another in this round
+  std::byte frame[sizeof(Hello) + 1];
+  Packet packet;  // descriptors that came along are closed with it
+  const int error = ReceivePacket(fd, frame, packet);
+  if (error == EAGAIN) return;
+  UniqueFd socket = std::move(found->socket);
+  handshakes_.erase(found);
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
+  if (error != 0 || packet.bytes == 0) return;  // it has gone
+
+  Hello hello;
+  const absl::Status parsed = ParseHello(std::span(frame).first(packet.bytes), hello);
+  if (!parsed.ok()) {
+    const bool version = absl::IsFailedPrecondition(parsed);
+    Refuse(socket.get(), version ? WelcomeStatus::kWrongVersion : WelcomeStatus::kMalformed,
+           ToStd(parsed.message()));
+    return;
+  }
+  try {
+    Admit(socket, hello);
+  } catch (const std::bad_alloc&) {
+    if (socket.valid()) Refuse(socket.get(), WelcomeStatus::kInternal, "kvd is out of memory");
+  }
+}
+
+void ShmAcceptor::Admit(UniqueFd& socket, const Hello& hello) {
+  PeerIdentity peer = IdentityOf(socket.get(), options_.path);
+  Welcome welcome = options_.admission->Admit(peer, hello);
+  if (welcome.status != static_cast<uint32_t>(WelcomeStatus::kAdmitted)) {
+    SendPacket(socket.get(), std::as_bytes(std::span(&welcome, 1)));
+    return;
+  }
+  AdmittedSession admitted(*options_.admission, welcome.session_id);
+  welcome.credits = std::clamp<uint32_t>(welcome.credits, 1, kCreditsMax);
+  const absl::Status done = HandOver(socket, hello, std::move(peer), welcome, std::move(admitted));
+  if (!done.ok()) Refuse(socket.get(), WelcomeStatus::kInternal, ToStd(done.message()));
+}
+
+absl::Status ShmAcceptor::HandOver(UniqueFd& socket, const Hello& hello, PeerIdentity peer,
+                                   const Welcome& welcome, AdmittedSession admitted) {
+  AcceptedSession session;
+  session.layout = SessionLayout::Of(welcome.credits, welcome.frame_bytes);
+  KVD_ASSIGN_OR_RETURN(NewSegment segment, MakeSegment(session.layout));
+  session.segment = std::move(segment.memory);
+  session.hello = hello;
+  session.peer = std::move(peer);
+  session.admitted = std::move(admitted);
+
+  const int fds[] = {options_.region_fd, segment.fd.get()};
+  if (SendPacket(socket.get(), std::as_bytes(std::span(&welcome, 1)), fds) != 0) {
+    return absl::OkStatus();  // it has gone
+  }
+  session.socket = std::move(socket);
+  ShmServerEndpoint* least = options_.endpoints.front();
+  for (ShmServerEndpoint* endpoint : options_.endpoints) {
+    if (endpoint->load() < least->load()) least = endpoint;
+  }
+  least->Adopt(std::move(session));
+  return absl::OkStatus();
+}
+
+}  // namespace kvd

@@ -1,0 +1,72 @@
+// The thread that takes connections on the Unix socket, through the handshake, to an endpoint.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/unique_fd.h"
+#include "common/transport/server_endpoint.h"
+#include "common/transport/shm/shm_server_endpoint.h"
+
+namespace kvd {
+
+class ShmAcceptor {
+ public:
+  static constexpr size_t kHandshakesMax = 64;            // at once; the oldest makes room
+  static constexpr int64_t kHandshakeNs = 2'000'000'000;  // for a client's Hello to arrive
+  static constexpr int64_t kPauseNs = 100'000'000;  // before accepting again without descriptors
+
+  struct Options {
+    std::string path;
+    int region_fd = -1;  // borrowed
+    std::vector<ShmServerEndpoint*> endpoints;
+    Admission* admission = nullptr;
+  };
+
+  // Takes over a listening, non-blocking socket and starts the thread.
+  static absl::StatusOr<std::unique_ptr<ShmAcceptor>> Start(Options options, UniqueFd listener);
+
+  // Ends the thread; whoever is in the middle of a handshake is told that the server is shutting
+  // down.
+  ~ShmAcceptor();
+  ShmAcceptor(const ShmAcceptor&) = delete;
+  ShmAcceptor& operator=(const ShmAcceptor&) = delete;
+
+ private:
+  struct Handshake {
+    UniqueFd socket;
+    int64_t deadline_ns;
+  };
+
+  ShmAcceptor(Options options, UniqueFd listener, UniqueFd epoll, UniqueFd stop);
+
+  void Run();
+  int WaitMs() const;
+  void Watch(int fd);
+  void AcceptAll();
+  void PauseAccepting();
+  void ResumeAccepting();
+  void DropLate();
+  void Answer(int fd);
+  // Both take the socket only if the session reached an endpoint.
+  void Admit(UniqueFd& socket, const Hello& hello);
+  absl::Status HandOver(UniqueFd& socket, const Hello& hello, PeerIdentity peer,
+                        const Welcome& welcome, AdmittedSession admitted);
+
+  Options options_;
+  UniqueFd listener_;
+  UniqueFd epoll_;
+  UniqueFd stop_;
+  UniqueFd spare_;  // given up for a moment to refuse a client when there are no other descriptors
+  std::list<Handshake> handshakes_;  // oldest first
+  int64_t resume_at_ns_ = 0;         // not 0: not accepting until then
+  std::thread thread_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,37 @@
+// The right to listen at a socket path. One kvd holds it at a time, also while two of them start at
+// once.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/unique_fd.h"
+
+namespace kvd {
+
+// A lock file beside the socket (PATH.lock, never removed: removing it would let two holders in)
+// holds the owner's pid. The kernel drops the lock with its holder, so a kvd that died leaves
+// nothing that has to be cleaned up by hand.
+class SocketClaim {
+ public:
+  // Takes the lock and removes the socket of a kvd that is dead. Makes the directory if `path` is
+  // the default one.
+  //
+  //   InvalidArgument     the path cannot be a socket's: empty, too long, or its directory does not
+  //   exist AlreadyExists       somebody listens there; the message names the pid
+  //   FailedPrecondition  something that is no socket lies there
+  //   PermissionDenied    the directory may not be written
+  //
+  // Does not block.
+  static absl::StatusOr<SocketClaim> Take(const std::string& path);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  SocketClaim(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+
+  std::string path_;
+  UniqueFd lock_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,63 @@
+// Admits up to a number of sessions to a FakeRegion and keeps the books on them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "common/protocol/handshake.h"
+#include "common/transport/server_endpoint.h"
+#include "tests/conformance/fake_region.h"
+
+namespace kvd::test {
+
+class FakeAdmission : public Admission {
+ public:
+  FakeAdmission(const FakeRegion& region, uint32_t credits, uint32_t frame_bytes)
+      : region_(region), credits_(credits), frame_bytes_(frame_bytes) {}
+
+  void set_sessions_max(size_t sessions_max) { sessions_max_ = sessions_max; }
+
+  Welcome Admit(const PeerIdentity&, const Hello& hello) override {
+    const std::lock_guard lock(mutex_);
+    if (live_.size() >= sessions_max_) {
+      return MakeRefusal(WelcomeStatus::kFull, "no more sessions in this test");
+    }
+    ++live_[++last_session_];
+    return region_.MakeWelcome(last_session_, std::min(hello.credits_wanted, credits_),
+                               frame_bytes_);
+  }
+
+  void Gone(uint64_t session_id) override {
+    const std::lock_guard lock(mutex_);
+    if (live_.erase(session_id) == 0) ++gone_twice_;
+    ++gone_;
+  }
+
+  size_t live() const {
+    const std::lock_guard lock(mutex_);
+    return live_.size();
+  }
+  size_t gone() const {
+    const std::lock_guard lock(mutex_);
+    return gone_;
+  }
+  size_t gone_twice() const {
+    const std::lock_guard lock(mutex_);
+    return gone_twice_;
+  }
+
+ private:
+  const FakeRegion& region_;
+  const uint32_t credits_;
+  const uint32_t frame_bytes_;
+  mutable std::mutex mutex_;
+  size_t sessions_max_ = 1000;
+  uint64_t last_session_ = 0;
+  std::map<uint64_t, int> live_;
+  size_t gone_ = 0;
+  size_t gone_twice_ = 0;
+};
+
+}  // namespace kvd::test
