@@ -1,0 +1,128 @@
+#include "server/store/item_writer.h"
+
+#include <cstring>
+
+#include "common/base/checksum.h"
+#include "server/store/region_writes.h"
+
+namespace kvd {
+
+void ItemWriter::SetState(RegionOffset at, uint64_t version, ItemState state) const {
+  StoreWordRelease(region_->At(at), PackVersion(version, state));
+  OrderStores();
+}
+
+void ItemWriter::MarkLive(RegionOffset at) const {
+  SetState(at, VersionOf(HeaderAt(at).version_and_state), ItemState::kLive);
+}
+
+void ItemWriter::MarkDead([[maybe_unused]] RegionOffset at) const {
+#if !defined(KVD_CANARY_SKIP_DEAD_MARK)
+  SetState(at, VersionOf(HeaderAt(at).version_and_state), ItemState::kDead);
+#endif
+}
+
+void ItemWriter::WriteLengths(RegionOffset at, ItemShape shape) const {
+  ItemHeader header{};
+  header.key_len = static_cast<uint16_t>(shape.key_len);
+  header.flags = shape.flags();
+  header.value_len = shape.flags() == 0 ? static_cast<uint32_t>(shape.value_len) : 0;
+  uint64_t word;
+  std::memcpy(&word, reinterpret_cast<const char*>(&header) + kItemChecksumFrom, sizeof(word));
+  StoreWord(region_->At(at) + kItemChecksumFrom, word);
+  if (shape.flags() != 0) StoreWord(region_->At(at) + kItemHeaderBytes, shape.value_len);
+}
+
+void ItemWriter::WritePadding(RegionOffset at, ItemShape shape) const {
+  static constexpr uint64_t kZero = 0;
+  const uint64_t unpadded =
+      kItemHeaderBytes + OptionalBytes(shape.flags()) + shape.key_len + shape.value_len;
+  StoreBytes(region_->At(at) + unpadded, &kZero, shape.item_bytes() - unpadded);
+}
+
+// Everything but the header's first two words and the value. Returns where the value belongs.
+std::byte* ItemWriter::WriteHead(RegionOffset at, ItemShape shape, std::string_view key) const {
+  WriteLengths(at, shape);
+  std::byte* const to = region_->At(at) + kItemHeaderBytes + OptionalBytes(shape.flags());
+  StoreBytes(to, key.data(), key.size());
+  WritePadding(at, shape);
+  return to + key.size();
+}
+
+// Over what lies in the region: it was just written, so it is in the cache if it fits.
+void ItemWriter::WriteChecksum(RegionOffset at, ItemShape shape, uint64_t version) const {
+  std::byte* const item = region_->At(at);
+  const uint64_t seed = ItemSeed(region_->geometry().incarnation, at, version);
+  const uint64_t checksum =
+      Checksum64(item + kItemChecksumFrom, shape.item_bytes() - kItemChecksumFrom, seed);
+  StoreWord(item + offsetof(ItemHeader, checksum), checksum);
+  OrderStores();
+}
+
+void ItemWriter::WriteNew(RegionOffset at, uint64_t version, std::string_view key,
+                          std::string_view value) const {
+  const ItemShape shape{key.size(), value.size()};
+  SetState(at, version, ItemState::kWriting);
+  std::byte* const to = WriteHead(at, shape, key);
+  StoreBytes(to, value.data(), value.size());
+  WriteChecksum(at, shape, version);
+}
+
+void ItemWriter::CopyNew(RegionOffset to, RegionOffset from) const {
+  const ItemShape shape = ShapeAt(from);
+  const uint64_t version = VersionOf(HeaderAt(from).version_and_state);
+  SetState(to, version, ItemState::kWriting);
+  StoreBytes(region_->At(to) + kItemChecksumFrom, region_->At(from) + kItemChecksumFrom,
+             shape.item_bytes() - kItemChecksumFrom);
+  WriteChecksum(to, shape, version);
+}
+
+// Version zero and DEAD until it is sealed: nobody knows the place, and a reader that knew what lay
+// here before finds either that or something that does not verify.
+std::byte* ItemWriter::Prepare(RegionOffset at, std::string_view key, uint64_t value_len) const {
+  SetState(at, 0, ItemState::kDead);
+  return WriteHead(at, {key.size(), value_len}, key);
+}
+
+void ItemWriter::Seal(RegionOffset at, uint64_t version) const {
+  SetState(at, version, ItemState::kWriting);
+  WriteChecksum(at, ShapeAt(at), version);
+}
+
+void ItemWriter::Overwrite(RegionOffset at, uint64_t version, std::string_view value) const {
+  const std::string_view key = KeyAt(at);
+  const ItemShape shape{key.size(), value.size()};
+  SetState(at, version, ItemState::kWriting);
+  WriteLengths(at, shape);
+  StoreBytes(region_->At(at) + kItemHeaderBytes + OptionalBytes(shape.flags()) + key.size(),
+             value.data(), value.size());
+  WritePadding(at, shape);
+  WriteChecksum(at, shape, version);
+  SetState(at, version, ItemState::kLive);
+}
+
+ItemShape ItemWriter::ShapeAt(RegionOffset at) const {
+  const ItemHeader& header = HeaderAt(at);
+  ItemShape shape{header.key_len, header.value_len};
+  if ((header.flags & kItemLongValue) != 0) {
+    std::memcpy(&shape.value_len, region_->At(at) + kItemHeaderBytes, sizeof(uint64_t));
+  }
+  return shape;
+}
+
+std::string_view ItemWriter::KeyAt(RegionOffset at) const {
+  const ItemHeader& header = HeaderAt(at);
+  return {reinterpret_cast<const char*>(region_->At(at)) + kItemHeaderBytes +
+              OptionalBytes(header.flags),
+          header.key_len};
+}
+
+ItemView ItemWriter::Read(RegionOffset at) const {
+  ItemView item;
+  item.version = VersionOf(HeaderAt(at).version_and_state);
+  item.key = KeyAt(at);
+  item.value = std::string_view(item.key.data() + item.key.size(), ShapeAt(at).value_len);
+  return item;
+}
+
+}  // namespace kvd

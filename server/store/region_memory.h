@@ -1,0 +1,31 @@
+// The memory of the region: one descriptor, mapped once writable by kvd, in the largest pages that
+// can be had.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mapped_memory.h"
+#include "common/base/unique_fd.h"
+#include "server/store/region_options.h"
+
+namespace kvd {
+
+struct RegionMemory {
+  UniqueFd fd;
+  MappedMemory mapping;
+  PageKind page_kind = PageKind::kSmall;
+  std::string fallback;  // why the pages are not what was preferred; empty if they are
+
+  // Maps and prefaults. Errors as Region::Create has them. `minimum_bytes` is what must be left
+  // after rounding down to whole pages; larger pages than that allows are not tried.
+  static absl::StatusOr<RegionMemory> Create(const RegionOptions& options, uint64_t minimum_bytes);
+
+  // Forbids, for good and for everybody who gets the descriptor, to write through it, to map it
+  // writable and to change its size. The mapping that exists stays writable.
+  absl::Status Seal();
+};
+
+}  // namespace kvd

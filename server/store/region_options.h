@@ -1,0 +1,26 @@
+// What the operator decides about the region.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "common/layout/units.h"
+
+namespace kvd {
+
+enum class HugepagePolicy { kPrefer, kRequire, kOff };
+enum class PageKind { kHuge1GiB, kHuge2MiB, kTransparent, kSmall };
+
+struct RegionOptions {
+  uint64_t memory_bytes = uint64_t{64}
+                          << 20;  // rounded down to whole pages of the kind that is used
+  HugepagePolicy hugepages = HugepagePolicy::kPrefer;
+  uint32_t bucket_bytes = kBucketBytesDefault;
+  uint32_t shard_count = 1;
+  uint32_t prefault_threads = 0;  // 0: one per core
+  uint64_t incarnation = 0;       // 0: random
+  // Called from Create's thread while pages are being touched, at least once with done == total.
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+};
+
+}  // namespace kvd

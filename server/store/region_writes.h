@@ -1,0 +1,50 @@
+// The one way to write memory that readers may be looking at: whole words, in an order that readers
+// can rely on.
+//
+// Every reader copies with RacyCopy (common/protocol/racy_copy.h), whose loads come in any order,
+// and believes a copy only after its checksum. So single words need no more than to be stored
+// whole. What needs order is one step of an update against the next ("the old item is DEAD before
+// the new one is LIVE"): OrderStores() stands between the steps. Its partner is the acquire that a
+// reader performs between two reads that depend on each other (bucket before item, item before the
+// second look at the header), or the completion of the first READ over RDMA.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "common/protocol/racy_copy.h"
+
+namespace kvd {
+
+// Stores an aligned word whole, in no order.
+inline void StoreWord(void* at, uint64_t word) {
+  __atomic_store_n(static_cast<uint64_t*>(at), word, __ATOMIC_RELAXED);
+}
+
+// Stores an aligned word whole, after everything that was stored before it.
+inline void StoreWordRelease(void* at, uint64_t word) {
+  __atomic_store_n(static_cast<uint64_t*>(at), word, __ATOMIC_RELEASE);
+}
+
+// Everything stored before it is seen no later than anything stored after it. GCC's thread
+// sanitizer does not know fences; there every store is an atomic one, which is all that it judges.
+inline void OrderStores() {
+#if !defined(KVD_TSAN)
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
+// Copies bytes into the region, at any alignment, in no order.
+inline void StoreBytes(void* to, const void* from, size_t bytes) {
+#if defined(KVD_TSAN)
+  auto* target = static_cast<uint8_t*>(to);
+  const auto* source = static_cast<const uint8_t*>(from);
+  for (size_t i = 0; i < bytes; ++i) __atomic_store_n(target + i, source[i], __ATOMIC_RELAXED);
+#else
+  if (bytes != 0) std::memcpy(to, from, bytes);
+#endif
+}
+
+}  // namespace kvd

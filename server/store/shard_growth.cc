@@ -1,0 +1,190 @@
+// Growth by linear hashing (Litwin, "Linear hashing", VLDB 1980): one bucket split at a time, when
+// the load asks for it.
+#include <bit>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "server/store/shard.h"
+
+namespace kvd {
+namespace {
+
+// A bucket more is wanted when the mean bucket is this full. In the middle of a doubling the
+// buckets that are not split yet have four thirds of the mean load and the others two thirds, which
+// is where most items leave their bucket. docs/store.md has the curve of READs and memory over
+// these two numbers.
+constexpr uint64_t kLocalSpacePercentMax =
+    87;  // of local space, asked for by items that may lie there
+constexpr uint64_t kSlotsPerHundredBucketsMax = 950;  // of 14 slots each
+
+// Writes split by themselves only above this, so that Work() does it outside of requests where it
+// is called.
+constexpr uint64_t kOverduePercent = 102;
+
+// After a split found no room, this many writes and steps of work pass before the next attempt.
+constexpr uint32_t kPauseAfterNoRoom = 64;
+
+bool LoadIsAbove(uint64_t percent, uint64_t buckets, uint64_t local_bytes, uint64_t wanted_bytes,
+                 uint64_t items) {
+  return wanted_bytes * 100 * 100 > buckets * local_bytes * kLocalSpacePercentMax * percent ||
+         items * 100 * 100 > buckets * kSlotsPerHundredBucketsMax * percent;
+}
+
+}  // namespace
+
+// What a split does with the parent's slots.
+struct Shard::Split {
+  std::vector<Slot> staying;
+  std::vector<Slot> moving;  // as they are in the child
+  std::vector<Slot> left;    // the parent's copies of local items that moved
+  std::vector<Slot> copied;  // and the child's
+};
+
+bool Shard::WantsSplit() const {
+  return LoadIsAbove(100, table_.count(), local_bytes_, wanted_local_bytes_.get(),
+                     item_count_.get());
+}
+
+bool Shard::OverdueForSplit() const {
+  return LoadIsAbove(kOverduePercent, table_.count(), local_bytes_, wanted_local_bytes_.get(),
+                     item_count_.get());
+}
+
+bool Shard::GrowthPaused() {
+  if (growth_pause_ == 0) return false;
+  --growth_pause_;
+  return true;
+}
+
+bool Shard::Work() {
+  if (!WantsSplit() || GrowthPaused()) return false;
+  return SplitNext() && WantsSplit();
+}
+
+bool Shard::TakeOverflow(size_t count, std::vector<RegionOffset>& overflow) {
+  while (overflow.size() < count) {
+    const std::optional<RegionOffset> header = heap_.Allocate(kBucketHeaderBytes);
+    if (!header) return false;
+    overflow_headers_.Add(1);
+    overflow.push_back(*header);
+  }
+  return true;
+}
+
+void Shard::FreeOverflow(RegionOffset header) {
+  heap_.Free(header, kBucketHeaderBytes);
+  overflow_headers_.Subtract(1);
+}
+
+Shard::Split Shard::PlanSplit(const BucketChain& parent, uint32_t new_depth) const {
+  Split split;
+  const uint64_t seed = region_.geometry().hash_seed();
+  parent.AnyOf([&](SlotPlace, Slot slot) {
+    const uint64_t hash = HashKey(items_.KeyAt(LocationOf(slot)), seed);
+    const bool stays = LowBits(hash, new_depth) == ToNumber(parent.bucket());
+    (stays ? split.staying : split.moving).push_back(slot);
+    return false;
+  });
+  return split;
+}
+
+// Items of the parent's local space need a copy in the child's, which has room for all that the
+// parent had. Items of the heap stay where they are.
+void Shard::CopyToChild(const BucketChain& parent, const BucketChain& child, Split& split) const {
+  LocalSpace space(child.place(), region_.geometry().bucket_bytes);
+  for (Slot& slot : split.moving) {
+    if (!LiesIn(parent, slot)) continue;
+    const RegionOffset to = *space.Take(ItemBytesOf(slot));
+    items_.CopyNew(to, LocationOf(slot));
+    split.left.push_back(slot);
+    slot = PackSlot(TagOf(slot), ItemBytesOf(slot), to);
+    split.copied.push_back(slot);
+  }
+}
+
+// The order in which readers see it, so that none misses a key that is there: (1) the child is
+// complete, its copies WRITING; (2) the parent's copies are DEAD: whoever comes to them looks
+// again; (3) the parent's header no longer has the moved slots and says by its depth where they
+// are; (4) the copies are LIVE; (5) the count leads new readers to the child directly.
+bool Shard::SplitNext() {
+  const uint32_t count = table_.count();
+  const uint32_t new_depth = static_cast<uint32_t>(std::bit_width(count));
+  growth_pause_ = kPauseAfterNoRoom;
+  if (!table_.PlaceNext()) return false;
+  BucketChain parent = ChainAt(BucketIndex{count - std::bit_floor(count)});
+  BucketChain child = ChainAt(BucketIndex{count});
+  Split split = PlanSplit(parent, new_depth);
+
+  std::vector<RegionOffset> parent_overflow;
+  std::vector<RegionOffset> child_overflow;
+  if (!TakeOverflow(BucketChain::OverflowNeeded(split.staying.size()), parent_overflow) ||
+      !TakeOverflow(BucketChain::OverflowNeeded(split.moving.size()), child_overflow)) {
+    for (const RegionOffset header : parent_overflow) FreeOverflow(header);
+    for (const RegionOffset header : child_overflow) FreeOverflow(header);
+    return false;
+  }
+  growth_pause_ = 0;
+
+  std::vector<RegionOffset> old_overflow;
+  parent.ForEachOverflow([&](RegionOffset header) { old_overflow.push_back(header); });
+  CopyToChild(parent, child, split);
+  child.Rewrite(new_depth, split.moving, child_overflow);
+  for (const Slot slot : split.left) items_.MarkDead(LocationOf(slot));
+  parent.Rewrite(new_depth, split.staying, parent_overflow);
+  for (const Slot slot : split.copied) items_.MarkLive(LocationOf(slot));
+  table_.PublishCount(count + 1);
+
+  for (const Slot slot : split.left) FreeItem(slot);
+  for (const RegionOffset header : old_overflow) FreeOverflow(header);
+  splits_.Add(1);
+  BringHome(parent);
+  BringHome(child);
+  return true;
+}
+
+void Shard::BringHome(BucketChain chain) {
+  struct Move {
+    SlotPlace place;
+    Slot from;
+    Slot to;
+  };
+  std::vector<Move> moves;
+  std::optional<LocalSpace> space;
+  chain.AnyOf([&](SlotPlace place, Slot slot) {
+    if (ItemBytesOf(slot) > local_item_bytes_max_ || LiesIn(chain, slot)) return false;
+    if (!space) space = LocalSpaceOf(chain);
+    if (const std::optional<RegionOffset> to = space->Take(ItemBytesOf(slot))) {
+      moves.push_back({place, slot, PackSlot(TagOf(slot), ItemBytesOf(slot), *to)});
+    }
+    return false;
+  });
+  for (const Move& move : moves) {
+    items_.CopyNew(LocationOf(move.to), LocationOf(move.from));
+    items_.MarkDead(LocationOf(move.from));
+    chain.Replace(move.place, move.to);
+    items_.MarkLive(LocationOf(move.to));
+    FreeItem(move.from);
+    local_items_.Add(1);
+  }
+}
+
+ReadCost Shard::MeasureReads() const {
+  ReadCost cost;
+  for (uint32_t bucket = 0; bucket < table_.count(); ++bucket) {
+    const BucketChain chain = ChainAt(BucketIndex{bucket});
+    uint64_t walked = 0;
+    RegionOffset header = chain.place();
+    chain.AnyOf([&](SlotPlace place, Slot slot) {
+      if (place.header != header) {
+        header = place.header;
+        ++walked;
+      }
+      ++cost.items;
+      cost.reads += 1 + walked + (LiesIn(chain, slot) ? 0 : 1);
+      return false;
+    });
+  }
+  return cost;
+}
+
+}  // namespace kvd

@@ -1,0 +1,138 @@
+#include "tests/model/reference_reader.h"
+
+#include <atomic>
+#include <thread>
+
+#include "common/base/check.h"
+#include "common/base/hash.h"
+#include "common/layout/checked_word.h"
+#include "common/protocol/judge_item.h"
+#include "common/protocol/racy_copy.h"
+
+namespace kvd::test {
+namespace {
+
+// Between two reads that depend on each other. GCC's thread sanitizer knows no fences, and needs
+// none to see that all accesses are atomic.
+void OrderLoads() {
+#if !defined(KVD_TSAN)
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
+uint32_t Mask(uint32_t bits) { return static_cast<uint32_t>((uint64_t{1} << bits) - 1); }
+
+}  // namespace
+
+ReferenceReader::ReferenceReader(const std::byte* base) : base_(base) {
+  RacyCopy(&identity_, base, sizeof(identity_));
+  KVD_CHECK(identity_.magic == kSuperblockMagic && identity_.layout_version == kLayoutVersion);
+  KVD_CHECK(Checksum64(&identity_, offsetof(RegionIdentity, checksum), kSuperblockMagic) ==
+            identity_.checksum);
+  KVD_CHECK(identity_.segment_bytes == kSegmentBytes && identity_.feature_bits == 0);
+}
+
+std::optional<RegionOffset> ReferenceReader::PlaceOf(uint32_t shard, uint32_t bucket) const {
+  const uint32_t per_segment = identity_.segment_bytes / identity_.bucket_bytes;
+  const uint64_t entry = uint64_t{bucket / per_segment} * identity_.shard_count + shard;
+  if (entry >= identity_.directory_entries) return std::nullopt;
+  const auto segment =
+      UnpackCheckedWord(CheckedWordKind::kDirectoryEntry, entry, identity_.incarnation,
+                        RacyLoad64(base_ + identity_.directory_offset + entry * 8));
+  if (!segment) return std::nullopt;
+  return RegionOffset{uint64_t{*segment} * kSegmentBytes +
+                      uint64_t{bucket % per_segment} * identity_.bucket_bytes};
+}
+
+bool ReferenceReader::ReadHeader(RegionOffset at, uint64_t seed, BucketHeader& header) const {
+  if (ToBytes(at) + kBucketHeaderBytes > identity_.region_bytes) return false;
+  RacyCopy(&header, base_ + ToBytes(at), sizeof(header));
+  OrderLoads();
+  return HeaderChecksum(header, seed) == header.checksum;
+}
+
+ReferenceReader::Outcome ReferenceReader::TryGet(std::string_view key, std::string& value,
+                                                 uint64_t* version) {
+  const uint64_t hash = HashKey(key, Mix64(identity_.incarnation ^ 0x68617368));
+  const uint32_t shard = static_cast<uint32_t>((hash >> 48) * identity_.shard_count >> 16);
+  const auto count = UnpackCheckedWord(CheckedWordKind::kBucketCount, shard, identity_.incarnation,
+                                       RacyLoad64(base_ + 1024 + 8 * shard));
+  if (!count) return Outcome::kRetry;
+  OrderLoads();
+  uint32_t bits = 0;
+  while ((uint64_t{1} << bits) < *count) ++bits;
+  uint32_t bucket = static_cast<uint32_t>(hash) & Mask(bits);
+  if (bucket >= *count) bucket = static_cast<uint32_t>(hash) & Mask(--bits);
+
+  // Follows splits that the count did not tell of: the lowest bit that differs names the bucket
+  // split off first.
+  RegionOffset place;
+  BucketHeader first;
+  while (true) {
+    const auto found = PlaceOf(shard, bucket);
+    if (!found) return Outcome::kRetry;
+    OrderLoads();
+    place = *found;
+    const uint64_t seed =
+        HeaderSeed(identity_.incarnation, shard, BucketIndex{bucket}, RegionOffset{0});
+    if (!ReadHeader(place, seed, first)) return Outcome::kRetry;
+    const uint32_t depth = DepthOf(first.link);
+    while (bits < depth && (static_cast<uint32_t>(hash) & Mask(bits + 1)) == bucket) ++bits;
+    if (bits >= depth) break;
+    bucket = static_cast<uint32_t>(hash) & Mask(++bits);
+  }
+
+  const uint32_t tag = static_cast<uint32_t>(hash >> 36) & 0xfff;
+  bool look_again = false;  // whether a miss needs the first header to be the same still
+  BucketHeader header = first;
+  for (RegionOffset at = place;;) {
+    for (const Slot slot : header.slots) {
+      if (slot == kEmptySlot || TagOf(slot) != tag) continue;
+      const uint64_t bytes = ItemBytesOf(slot);
+      if (ToBytes(LocationOf(slot)) + bytes > identity_.region_bytes) return Outcome::kRetry;
+      buffer_.resize(bytes);
+      RacyCopy(buffer_.data(), base_ + ToBytes(LocationOf(slot)), bytes);
+      OrderLoads();
+      ItemView item;
+      const ItemVerdict verdict = JudgeItem(buffer_,
+                                            {.incarnation = identity_.incarnation,
+                                             .location = LocationOf(slot),
+                                             .key = key,
+                                             .held_version = 0},
+                                            item);
+      if (verdict == ItemVerdict::kCurrent) {
+        value.assign(item.value);
+        if (version != nullptr) *version = item.version;
+        return Outcome::kFound;
+      }
+      if (verdict != ItemVerdict::kOtherKey) return Outcome::kRetry;
+      look_again = true;
+    }
+    at = OverflowOf(header.link);
+    if (ToBytes(at) == 0) break;
+    look_again = true;
+    if (!ReadHeader(at, HeaderSeed(identity_.incarnation, shard, BucketIndex{bucket}, at),
+                    header)) {
+      return Outcome::kRetry;
+    }
+  }
+  if (!look_again) return Outcome::kNotFound;
+  const uint64_t seed =
+      HeaderSeed(identity_.incarnation, shard, BucketIndex{bucket}, RegionOffset{0});
+  return ReadHeader(place, seed, header) && header.version == first.version ? Outcome::kNotFound
+                                                                            : Outcome::kRetry;
+}
+
+std::optional<std::string> ReferenceReader::Get(std::string_view key) {
+  std::string value;
+  for (uint64_t attempt = 0;; ++attempt) {
+    const Outcome outcome = TryGet(key, value);
+    if (outcome == Outcome::kFound) return value;
+    if (outcome == Outcome::kNotFound) return std::nullopt;
+    ++retries_;
+    KVD_CHECK(attempt < 100'000'000);
+    if (attempt % 64 == 63) std::this_thread::yield();
+  }
+}
+
+}  // namespace kvd::test

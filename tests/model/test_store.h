@@ -1,0 +1,77 @@
+// A region with its shards, for tests that write into the store without a server.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "common/base/units.h"
+#include "server/store/shard.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/status_testing.h"
+
+namespace kvd::test {
+
+class TestStore {
+ public:
+  struct Options {
+    uint64_t memory_bytes = 16 * kMiB;
+    uint32_t shard_count = 1;
+    uint32_t bucket_bytes = kBucketBytesDefault;
+  };
+
+  TestStore() : TestStore(Options()) {}
+  explicit TestStore(const Options& options) {
+    auto region = Region::Create({.memory_bytes = options.memory_bytes,
+                                  .hugepages = HugepagePolicy::kOff,
+                                  .bucket_bytes = options.bucket_bytes,
+                                  .shard_count = options.shard_count,
+                                  .progress = {}});
+    KVD_REQUIRE_OK(region);
+    region_ = *std::move(region);
+    for (uint32_t i = 0; i < options.shard_count; ++i) {
+      auto shard = Shard::Create(*region_, i, clock_);
+      KVD_REQUIRE_OK(shard);
+      shards_.push_back(*std::move(shard));
+    }
+  }
+
+  Region& region() { return *region_; }
+  FakeClock& clock() { return clock_; }
+  Shard& shard(uint32_t number = 0) { return *shards_[number]; }
+
+  uint64_t Hash(std::string_view key) const {
+    return HashKey(key, region_->geometry().hash_seed());
+  }
+  Shard& ShardOfKey(std::string_view key) {
+    return *shards_[ShardOf(Hash(key), region_->geometry().shard_count)];
+  }
+
+  WriteResult Put(std::string_view key, std::string_view value) {
+    return ShardOfKey(key).Put(key, Hash(key), value);
+  }
+  WriteResult Delete(std::string_view key) { return ShardOfKey(key).Delete(key, Hash(key)); }
+  std::optional<std::string> Get(std::string_view key) {
+    ItemView item;
+    Slot slot;
+    if (!ShardOfKey(key).Find(key, Hash(key), item, slot)) return std::nullopt;
+    return std::string(item.value);
+  }
+
+  absl::Status CheckInvariants() const {
+    for (const auto& shard : shards_) {
+      if (absl::Status status = shard->CheckInvariants(); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  FakeClock clock_;
+  std::unique_ptr<Region> region_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace kvd::test
