@@ -1,6 +1,7 @@
 // The one way to read memory that another process may be writing: copy it once, then look only at the copy.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -48,6 +49,16 @@ inline void RacyCopy(void* to, const void* from, size_t bytes) {
 #else
   std::memcpy(to, from, bytes);
   asm volatile("" ::: "memory");
+#endif
+}
+
+// Everything loaded before this is loaded before anything that is loaded after it. (Thread sanitizers know no fences;
+// under them all loads here are atomics of their own, and no weaker machine is tested.)
+inline void LoadFence() {
+#if defined(KVD_TSAN)
+  asm volatile("" ::: "memory");
+#else
+  std::atomic_thread_fence(std::memory_order_acquire);
 #endif
 }
 
