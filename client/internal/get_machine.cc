@@ -125,12 +125,13 @@ GetMachine::Need GetMachine::OnDirectory(std::span<const std::byte> bytes) {
   return ReadBucket();
 }
 
-// The bucket's depth says where the key lives now; the count word says how far the table has grown besides, so that
-// one redirect is enough for many splits.
+// The bucket's depth said that the table has grown; the count word says how far, so that one redirect is enough for many
+// splits.
 GetMachine::Need GetMachine::OnBucketCount(std::span<const std::byte> bytes) {
   const auto count =
       UnpackCheckedWord(CheckedWordKind::kBucketCount, shard_, map_.geometry().incarnation, WordIn(bytes, 0));
   if (count.has_value()) map_.LearnBucketCount(shard_, *count);
+  bucket_ = BucketOf(hash_, map_.bucket_count(shard_));
   return ReadBucket();
 }
 
@@ -198,12 +199,12 @@ GetMachine::Need GetMachine::AfterCandidates() {
       ++counters_.torn_reads;
       return NextRound();
     }
-    const uint32_t lives_in = LowBits(hash_, DepthOf(first.link));
-    if (lives_in != ToNumber(bucket_)) {
+    const BucketIndex lives_in = FollowSplit(hash_, bucket_, DepthOf(first.link));
+    if (lives_in != bucket_) {
       if (++redirects_ > kRedirectsMax) return Need::kAskServer;
       ++counters_.redirects;
-      bucket_ = BucketIndex{lives_in};
-      map_.LearnBucketCount(shard_, lives_in + 1);
+      map_.LearnBucketCount(shard_, ToNumber(lives_in) + 1);
+      if (map_.bucket_count(shard_) <= ToNumber(lives_in)) return Need::kAskServer;  // a number that cannot be
       return Ask(State::kBucketCount, kBucketCountsOffset + shard_ * sizeof(uint64_t), sizeof(uint64_t),
                  Into::kScratch);
     }

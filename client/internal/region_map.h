@@ -30,9 +30,12 @@ class RegionMap {
 
   uint32_t bucket_count(uint32_t shard) const { return bucket_counts_[shard]; }
 
-  // A shard has at least `count` buckets; smaller numbers than known are ignored (tables only grow).
+  // A shard has at least `count` buckets. Ignored: numbers smaller than known (tables only grow), and numbers for which
+  // the directory has no room.
   void LearnBucketCount(uint32_t shard, uint32_t count) {
-    if (count > bucket_counts_[shard]) bucket_counts_[shard] = count;
+    if (count <= bucket_counts_[shard]) return;
+    if (geometry_.DirectoryIndex(shard, BucketIndex{count - 1}) >= geometry_.directory_entries) return;
+    bucket_counts_[shard] = count;
   }
 
   // Where the bucket lies; offset zero if its directory entry has not been read yet or cannot exist.

@@ -57,4 +57,13 @@ constexpr BucketIndex BucketOf(uint64_t hash, uint32_t bucket_count) {
   return BucketIndex{bucket};
 }
 
+// Where the keys of `hash` went when `bucket`, in which they lay earlier, was split; `bucket` itself if they are still
+// in it. `depth` is the bucket's own. Of all the splits that `depth` tells of it follows the first that moved the key:
+// that one has taken place, so the bucket exists. (The bucket that all `depth` bits name need not: in the middle of a
+// doubling the one that the first split made may not have been split itself.)
+constexpr BucketIndex FollowSplit(uint64_t hash, BucketIndex bucket, uint32_t depth) {
+  const uint32_t differing = LowBits(hash, depth) ^ ToNumber(bucket);
+  return BucketIndex{ToNumber(bucket) | (differing & (~differing + 1))};
+}
+
 }  // namespace kvd
