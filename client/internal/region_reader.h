@@ -38,6 +38,7 @@ class RegionReader {
 
  private:
   absl::Status PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns);
+  absl::Status AwaitPosted(int64_t deadline_ns);
 
   ClientChannel& channel_;
   const std::span<const std::byte> window_;
@@ -45,6 +46,7 @@ class RegionReader {
   uint64_t reads_ = 0;
   uint64_t read_bytes_ = 0;
   uint64_t next_read_id_ = 1;
+  uint64_t posted_id_ = 0;  // READ that has not completed; 0: none
 };
 
 }  // namespace kvd
