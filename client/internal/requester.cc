@@ -93,7 +93,10 @@ absl::StatusOr<ReplyView> Requester::Call(RequestHeader header, std::string_view
     ReplyView reply;
     bool any = false;
     KVD_ASSIGN_OR_RETURN(const bool mine, TakeReply(header.request_id, reply, any));
-    if (mine) return reply;
+    if (mine) {
+      if (reply.header.opcode == header.opcode) return reply;
+      return absl::DataLossError("the server's reply broke the format: it answers another operation");
+    }
     if (any) continue;
     // Judged only now: an answer may have come together with the end of the session.
     if (absl::IsDeadlineExceeded(waited)) {
