@@ -85,6 +85,10 @@ absl::StatusOr<Scanner::Pass> Scanner::TryBucket(uint32_t shard, BucketIndex buc
   BucketHeader first;
   KVD_ASSIGN_OR_RETURN(bool whole, read_header(offset, RegionOffset{0}, first));
   if (!whole) return Pass::kAgain;
+  // What was split off this bucket lies up to the bucket that its last split made, which the count word may not say yet.
+  if (const uint32_t depth = DepthOf(first.link); depth >= 1 && depth <= 32) {
+    split_off_ = std::max(split_off_, ToNumber(bucket) | 1u << (depth - 1));
+  }
   BucketHeader header = first;
   Pass pass = Pass::kDone;
   bool chained = false;
@@ -93,7 +97,10 @@ absl::StatusOr<Scanner::Pass> Scanner::TryBucket(uint32_t shard, BucketIndex buc
     if (slots == Pass::kStopped) return slots;
     pass = std::max(pass, slots);
     const RegionOffset next = OverflowOf(header.link);
-    if (ToBytes(next) == 0 || chain == GetMachine::kChainMax) break;
+    if (ToBytes(next) == 0) break;
+    if (chain == GetMachine::kChainMax) {
+      return absl::DataLossError(absl::StrCat("bucket ", ToNumber(bucket), " of shard ", shard, " has an endless chain"));
+    }
     chained = true;
     KVD_ASSIGN_OR_RETURN(whole, read_header(next, next, header));
     if (!whole) return Pass::kAgain;
@@ -120,17 +127,19 @@ absl::StatusOr<bool> Scanner::ScanBucket(uint32_t shard, BucketIndex bucket, con
 absl::Status Scanner::Run(const Visit& visit) {
   for (uint32_t shard = 0; shard < map_.geometry().shard_count; ++shard) {
     KVD_ASSIGN_OR_RETURN(uint32_t count, BucketCount(shard));
+    split_off_ = 0;
     for (uint32_t bucket = 0; bucket < count; ++bucket) {
       KVD_RETURN_IF_ERROR(LearnSegmentOf(shard, BucketIndex{bucket}));
       KVD_ASSIGN_OR_RETURN(const bool go_on, ScanBucket(shard, BucketIndex{bucket}, visit));
       if (!go_on) return absl::OkStatus();
       if (bucket + 1 == count) {
-        KVD_ASSIGN_OR_RETURN(count, BucketCount(shard));
+        KVD_ASSIGN_OR_RETURN(const uint32_t grown, BucketCount(shard));
+        count = std::max({count, grown, split_off_ + 1});
       }
     }
     map_.LearnBucketCount(shard, count);
   }
-  return absl::OkStatus();
+  return reader_.CheckAlive();
 }
 
 }  // namespace kvd

@@ -38,6 +38,7 @@ class Scanner {
   RegionMap& map_;
   RegionReader& reader_;
   const int64_t deadline_ns_;
+  uint32_t split_off_ = 0;              // highest bucket of this shard of which a bucket's depth has told
   std::unordered_set<uint64_t> met_;  // versions visited in this bucket: unique in a shard
 };
 

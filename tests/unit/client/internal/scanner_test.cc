@@ -1,0 +1,199 @@
+// A scan meets every key that is there all the time, whatever happens to the region meanwhile.
+#include "client/internal/scanner.h"
+
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+#include "common/base/random.h"
+#include "common/layout/superblock.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+#include "tests/unit/client/internal/fake_channel.h"
+
+namespace kvd::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr BucketIndex kBucket0{0};
+
+struct Fixture {
+  explicit Fixture(bool mapped = false, uint32_t shards = 1)
+      : region(7, shards),
+        channel(region, mapped),
+        reader(channel),
+        map(region.geometry(), 1 << 20) {}
+
+  absl::Status Scan(int64_t deadline_ns = kNever) {
+    met.clear();
+    Scanner scanner(map, reader, deadline_ns);
+    return scanner.Run([this](const ItemView& item) {
+      met.insert({std::string(item.key), std::string(item.value)});
+      return stop_after == 0 || met.size() < stop_after;
+    });
+  }
+
+  std::set<std::string> MetKeys() const {
+    std::set<std::string> keys;
+    for (const auto& [key, value] : met) keys.insert(key);
+    return keys;
+  }
+
+  TestRegion region;
+  FakeChannel channel;
+  RegionReader reader;
+  RegionMap map;
+  std::multimap<std::string, std::string> met;
+  size_t stop_after = 0;
+};
+
+TEST_CASE("Scanner: meets each item of all shards, buckets and chains once") {
+  Fixture fixture(GENERATE(true, false), 3);
+  std::multimap<std::string, std::string> expected;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    expected.insert({key, std::to_string(i)});
+    fixture.region.Put({.key = key, .value = std::to_string(i)});
+    if (i % 20 == 0) fixture.region.Split(static_cast<uint32_t>(i) % 3);
+  }
+  KVD_REQUIRE_OK(fixture.Scan());
+  CHECK(fixture.met == expected);
+  KVD_REQUIRE_OK(fixture.Scan());
+  CHECK(fixture.met == expected);
+}
+
+TEST_CASE("Scanner: an empty store") {
+  Fixture fixture;
+  KVD_REQUIRE_OK(fixture.Scan());
+  CHECK(fixture.met.empty());
+}
+
+TEST_CASE("Scanner: the visitor can stop it") {
+  Fixture fixture;
+  for (int i = 0; i < 30; ++i) fixture.region.Put({.key = "key" + std::to_string(i), .value = ""});
+  fixture.stop_after = 7;
+  KVD_REQUIRE_OK(fixture.Scan());
+  CHECK(fixture.met.size() == 7);
+}
+
+TEST_CASE("Scanner: a split between any two reads loses no key") {
+  // The count word is published late, so that only the depth of the old bucket tells of the new
+  // one.
+  const bool publish = GENERATE(true, false);
+  for (int split_at = 1; split_at <= 60; ++split_at) {
+    Fixture fixture;
+    std::set<std::string> keys;
+    for (int i = 0; i < 25; ++i) {
+      keys.insert("key" + std::to_string(i));
+      fixture.region.Put({.key = "key" + std::to_string(i), .value = "v"});
+    }
+    fixture.channel.before_read = [&](int number, const ReadOp&) {
+      if (number == split_at) fixture.region.Split(0, publish);
+    };
+    CAPTURE(publish, split_at);
+    KVD_REQUIRE_OK(fixture.Scan());
+    REQUIRE(fixture.MetKeys() == keys);
+  }
+}
+
+TEST_CASE("Scanner: a table that grows all the time loses no key") {
+  Fixture fixture;
+  std::set<std::string> keys;
+  for (int i = 0; i < 100; ++i) {
+    keys.insert("key" + std::to_string(i));
+    fixture.region.Put({.key = "key" + std::to_string(i), .value = "v"});
+  }
+  fixture.channel.before_read = [&](int number, const ReadOp&) {
+    if (number % 5 == 0 && fixture.region.bucket_count(0) < 64)
+      fixture.region.Split(0, number % 2 == 0);
+  };
+  KVD_REQUIRE_OK(fixture.Scan());
+  CHECK(fixture.MetKeys() == keys);
+}
+
+TEST_CASE(
+    "Scanner: items replaced and moved along a chain meanwhile are met in one of their versions") {
+  INFO("seed " << Seed());
+  for (int run = 0; run < 20; ++run) {
+    Random random(Seed() + static_cast<uint64_t>(run));
+    Fixture fixture;
+    std::map<std::string, Slot> slots;
+    for (int i = 0; i < 40; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      slots[key] = fixture.region.Put({.key = key, .value = "0"});
+    }
+    fixture.channel.before_read = [&](int number, const ReadOp&) {
+      if (number > 400 || !random.OneIn(3)) return;
+      auto& [key, slot] =
+          *std::next(slots.begin(), static_cast<ptrdiff_t>(random.Uniform(slots.size())));
+      slot = fixture.region.Replace(slot, {.key = key, .value = std::to_string(number)});
+    };
+    KVD_REQUIRE_OK(fixture.Scan());
+    CHECK(fixture.MetKeys().size() == slots.size());
+  }
+}
+
+TEST_CASE("Scanner: deleted items are not met, nor what lies in their memory") {
+  Fixture fixture;
+  const Slot slot = fixture.region.Put({.key = "deleted", .value = "v"});
+  fixture.region.Put({.key = "kept", .value = "v"});
+  fixture.region.Delete("deleted", slot);
+  KVD_REQUIRE_OK(fixture.Scan());
+  CHECK(fixture.MetKeys() == std::set<std::string>{"kept"});
+}
+
+TEST_CASE("Scanner: a bucket that never comes to rest ends with the deadline") {
+  Fixture fixture;
+  const Slot slot = fixture.region.Put({.key = "key", .value = "v"});
+  SECTION("an item is being written") { fixture.region.SetState(slot, ItemState::kWriting); }
+  SECTION("an item is torn") { *fixture.region.At(LocationOf(slot) + 26) ^= std::byte{1}; }
+  SECTION("the header is torn") {
+    fixture.region.HeaderAt(fixture.region.BucketOffset(0, kBucket0)).checksum ^= 1;
+  }
+  SECTION("a slot points outside") {
+    fixture.region.AddSlot(0, kBucket0, PackSlot(1, 64, RegionOffset{TestRegion::kRegionBytes}));
+  }
+  SECTION("the directory entry is missing") { fixture.region.SetDirectoryEntry(0, 0); }
+  SECTION("the count word is missing") {
+    std::memset(fixture.region.At(kBucketCountsOffset), 0, 8);
+  }
+  KVD_REQUIRE_CODE(fixture.Scan(0), kDeadlineExceeded);
+}
+
+TEST_CASE("Scanner: a chain without an end is DataLoss, not a scan that lacks items") {
+  Fixture fixture;
+  const RegionOffset overflow = fixture.region.AddOverflow(0, kBucket0);
+  fixture.region.HeaderAt(overflow).link = PackLink(0, overflow);
+  fixture.region.Seal(0, kBucket0, overflow);
+  const absl::Status status = fixture.Scan();
+  KVD_REQUIRE_CODE(status, kDataLoss);
+  CHECK_THAT(MessageOf(status), Contains("chain"));
+}
+
+TEST_CASE("Scanner: a depth beyond the directory is DataLoss") {
+  Fixture fixture;
+  fixture.region.HeaderAt(fixture.region.BucketOffset(0, kBucket0)).link =
+      PackLink(30, RegionOffset{0});
+  fixture.region.Seal(0, kBucket0, RegionOffset{0});
+  // Buckets that were never made are torn for ever, so the deadline may come first.
+  const absl::Status status = fixture.Scan(0);
+  CHECK_FALSE(status.ok());
+}
+
+TEST_CASE("Scanner: the server's death ends it") {
+  Fixture fixture(true);
+  fixture.region.Put({.key = "key", .value = "v"});
+  SECTION("before an item") {}
+  SECTION("in an empty store") {
+    fixture.region.Delete("key", fixture.region.SlotsOf(0, kBucket0)[0]);
+  }
+  fixture.region.SetLifeline(kLifelineOwnerDied);
+  KVD_REQUIRE_CODE(fixture.Scan(), kUnavailable);
+  CHECK(fixture.met.empty());
+}
+
+}  // namespace
+}  // namespace kvd::test
