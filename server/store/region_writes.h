@@ -4,9 +4,9 @@
 // Every reader copies with RacyCopy (common/protocol/racy_copy.h), whose loads come in any order,
 // and believes a copy only after its checksum. So single words need no more than to be stored
 // whole. What needs order is one step of an update against the next ("the old item is DEAD before
-// the new one is LIVE"): OrderStores() stands between the steps. Its partner is the acquire that a
-// reader performs between two reads that depend on each other (bucket before item, item before the
-// second look at the header), or the completion of the first READ over RDMA.
+// the new one is LIVE"): OrderStores() stands between the steps. Its partner is the reader's
+// LoadFence between two reads that depend on each other (bucket before item, item before the second
+// look at the header), or over RDMA the completion of the first READ.
 #pragma once
 
 #include <atomic>

@@ -21,6 +21,10 @@ struct Mix {
   uint32_t bucket_bytes = kBucketBytesDefault;
   uint64_t operations = 60'000;
   uint64_t check_every = 5'000;
+  // What a run must have come across, or it proved less than it says.
+  bool expect_refusals = false;
+  bool expect_splits = false;
+  bool expect_overflow = false;
 };
 
 class Model {
@@ -41,8 +45,8 @@ class Model {
       Step();
       if (i % mix_.check_every == 0) Check();
     }
-    CAPTURE(refused_);
     Check();
+    RequireReached();
     DeleteEverything();
   }
 
@@ -220,6 +224,22 @@ class Model {
     }
   }
 
+  void RequireReached() {
+    uint64_t splits = 0;
+    for (uint32_t i = 0; i < mix_.shard_count; ++i) {
+      const ShardStats stats = store_.shard(i).stats();
+      splits += stats.splits;
+      REQUIRE(stats.deletes > 0);
+      REQUIRE(stats.overwrites_in_place > 0);
+      REQUIRE(stats.overwrites_moved > 0);
+      most_overflow_ = std::max(most_overflow_, stats.overflow_headers);
+    }
+    CAPTURE(splits, refused_, most_overflow_);
+    if (mix_.expect_splits) REQUIRE(splits > 0);
+    if (mix_.expect_refusals) REQUIRE(refused_ > 0);
+    if (mix_.expect_overflow) REQUIRE(most_overflow_ > 0);
+  }
+
   void DeleteEverything() {
     for (const Pending& pending : reservations_)
       store_.ShardOfKey(pending.key).Abort(pending.reservation);
@@ -231,6 +251,7 @@ class Model {
     for (uint32_t i = 0; i < mix_.shard_count; ++i) {
       REQUIRE(store_.shard(i).stats().heap_used_bytes == 0);
       REQUIRE(store_.shard(i).stats().user_bytes == 0);
+      REQUIRE(store_.shard(i).stats().overflow_headers == 0);
     }
   }
 
@@ -250,10 +271,17 @@ class Model {
   std::vector<Pending> reservations_;
   std::vector<HeldItem> held_;
   uint64_t refused_ = 0;
+  uint64_t most_overflow_ = 0;
 };
 
 TEST_CASE("Model: small items behave as in a map") {
-  Model({.keys = 20'000, .value_bytes_max = 64}).Run();
+  Model({.keys = 20'000,
+         .value_bytes_max = 64,
+         .operations = 150'000,
+         .check_every = 30'000,
+         .expect_splits = true,
+         .expect_overflow = true})
+      .Run();
 }
 
 TEST_CASE(
@@ -279,8 +307,11 @@ TEST_CASE("Model: a region full of small items has long chains and behaves as a 
   Model({.keys = 60'000,
          .value_bytes_max = 100,
          .memory_bytes = 4 * kMiB,
-         .operations = 150'000,
-         .check_every = 30'000})
+         .operations = 300'000,
+         .check_every = 50'000,
+         .expect_refusals = true,
+         .expect_splits = true,
+         .expect_overflow = true})
       .Run();
 }
 

@@ -1,0 +1,99 @@
+#include "server/store/machine_memory.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/base/units.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+namespace kvd {
+namespace {
+
+// A root with just the files that a test writes.
+class FakeRoot {
+ public:
+  void Write(const std::string& path, const std::string& content) {
+    const std::filesystem::path full = this->path() + path;
+    std::filesystem::create_directories(full.parent_path());
+    std::ofstream(full) << content;
+  }
+  const std::string& path() const { return directory_.path(); }
+
+ private:
+  test::TempDir directory_;
+};
+
+constexpr char kMeminfo[] =
+    "MemTotal:       8388608 kB\nMemFree:        1 kB\nMemAvailable:   4194304 "
+    "kB\nHugePages_Total: 0\n";
+
+TEST_CASE("MachineMemory: without a control group what is available is usable") {
+  FakeRoot root;
+  root.Write("/proc/meminfo", kMeminfo);
+  const MachineMemory memory = ReadMachineMemory(root.path());
+  REQUIRE(memory.total_bytes == 8 * kGiB);
+  REQUIRE(memory.usable_bytes() == 4 * kGiB);
+  REQUIRE(memory.Describe() == "4 GiB of 8 GiB are available");
+}
+
+TEST_CASE("MachineMemory: the tightest limit of all ancestors counts, less what is charged to it") {
+  FakeRoot root;
+  root.Write("/proc/meminfo", kMeminfo);
+  root.Write("/proc/self/cgroup", "0::/outer/inner\n");
+  root.Write("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+  root.Write("/sys/fs/cgroup/outer/memory.max", "1073741824\n");
+  root.Write("/sys/fs/cgroup/outer/memory.current", "268435456\n");
+  const MachineMemory memory = ReadMachineMemory(root.path());
+  REQUIRE(memory.usable_bytes() == 768 * kMiB);
+  REQUIRE(memory.Describe().find("768 MiB are left of the limit of 1 GiB") == 0);
+  REQUIRE(memory.Describe().find("outer/memory.max") != std::string::npos);
+}
+
+TEST_CASE("MachineMemory: inside a container the limit stands at the root of its control groups") {
+  FakeRoot root;
+  root.Write("/proc/meminfo", kMeminfo);
+  root.Write("/proc/self/cgroup", "0::/\n");
+  root.Write("/sys/fs/cgroup/memory.max", "536870912\n");
+  REQUIRE(ReadMachineMemory(root.path()).usable_bytes() == 512 * kMiB);
+}
+
+TEST_CASE("MachineMemory: limits of version 1 of control groups are found") {
+  FakeRoot root;
+  root.Write("/proc/meminfo", kMeminfo);
+  root.Write("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/docker/abc\n");
+  root.Write("/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "2147483648\n");
+  REQUIRE(ReadMachineMemory(root.path()).usable_bytes() == 2 * kGiB);
+}
+
+TEST_CASE("MachineMemory: what cannot be read is no limit") {
+  FakeRoot root;
+  REQUIRE(ReadMachineMemory(root.path()).usable_bytes() == UINT64_MAX);
+}
+
+TEST_CASE(
+    "FreeHugepages: counts what is free, not reserved, and may still be taken beyond the pool") {
+  FakeRoot root;
+  const std::string pool = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+  REQUIRE(FreeHugepages(2 * kMiB, root.path()) == 0);
+  root.Write(pool + "free_hugepages", "10\n");
+  root.Write(pool + "resv_hugepages", "3\n");
+  REQUIRE(FreeHugepages(2 * kMiB, root.path()) == 7);
+  root.Write(pool + "nr_overcommit_hugepages", "6\n");
+  root.Write(pool + "surplus_hugepages", "2\n");
+  REQUIRE(FreeHugepages(2 * kMiB, root.path()) == 11);
+}
+
+TEST_CASE("TransparentHugepagesForSharedMemory: follows the kernel's setting") {
+  FakeRoot root;
+  const std::string file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  REQUIRE_FALSE(TransparentHugepagesForSharedMemory(root.path()));
+  root.Write(file, "always within_size advise [never] deny force\n");
+  REQUIRE_FALSE(TransparentHugepagesForSharedMemory(root.path()));
+  root.Write(file, "always within_size [advise] never deny force\n");
+  REQUIRE(TransparentHugepagesForSharedMemory(root.path()));
+}
+
+}  // namespace
+}  // namespace kvd

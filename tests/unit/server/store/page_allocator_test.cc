@@ -1,0 +1,117 @@
+#include "server/store/page_allocator.h"
+
+#include <map>
+#include <vector>
+
+#include "common/base/random.h"
+#include "common/base/units.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd {
+namespace {
+
+constexpr RegionOffset kBegin{8192};
+constexpr RegionOffset kEnd{16 * kMiB};
+
+uint64_t Pages(uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
+
+TEST_CASE("PageAllocator: segments come from the low end, pages from the high end") {
+  PageAllocator pages(kBegin, kEnd);
+  REQUIRE(pages.AllocateSegment() == RegionOffset{1 * kMiB});
+  REQUIRE(pages.AllocateSegment() == RegionOffset{2 * kMiB});
+  REQUIRE(pages.Allocate(1 * kMiB + 1) == RegionOffset{15 * kMiB - kPageBytes});
+  // A small run fits below the first segment, where it costs no long run anything.
+  REQUIRE(pages.Allocate(1) == RegionOffset{1 * kMiB - kPageBytes});
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+}
+
+TEST_CASE("PageAllocator: what is freed coalesces on both sides, in any order") {
+  PageAllocator pages(kBegin, kEnd);
+  const uint64_t all = pages.free_bytes();
+  REQUIRE(all == ToBytes(kEnd) - ToBytes(kBegin));
+  const RegionOffset a = *pages.Allocate(kPageBytes);
+  const RegionOffset b = *pages.Allocate(2 * kPageBytes);
+  const RegionOffset c = *pages.Allocate(3 * kPageBytes);
+  REQUIRE(ToBytes(b) + 2 * kPageBytes == ToBytes(a));
+  REQUIRE(ToBytes(c) + 3 * kPageBytes == ToBytes(b));
+  pages.Free(a, kPageBytes);
+  pages.Free(c, 3 * kPageBytes);
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+  REQUIRE(pages.longest_free_run_bytes() == all - 3 * kPageBytes);
+  pages.Free(b, 2 * kPageBytes);
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+  REQUIRE(pages.longest_free_run_bytes() == all);
+  REQUIRE(pages.free_bytes() == all);
+}
+
+TEST_CASE("PageAllocator: takes the smallest run that fits") {
+  PageAllocator pages(kBegin, kEnd);
+  const RegionOffset wide = *pages.Allocate(5 * kPageBytes);
+  REQUIRE(pages.Allocate(kPageBytes).has_value());  // keeps the runs apart
+  const RegionOffset narrow = *pages.Allocate(2 * kPageBytes);
+  REQUIRE(pages.Allocate(kPageBytes).has_value());
+  pages.Free(wide, 5 * kPageBytes);
+  pages.Free(narrow, 2 * kPageBytes);
+  REQUIRE(pages.Allocate(2 * kPageBytes) == narrow);
+  REQUIRE(pages.Allocate(4 * kPageBytes) == wide + kPageBytes);
+}
+
+TEST_CASE("PageAllocator: declines what cannot be had and changes nothing") {
+  PageAllocator pages(kBegin, kEnd);
+  const uint64_t all = pages.free_bytes();
+  REQUIRE_FALSE(pages.Allocate(0).has_value());
+  REQUIRE_FALSE(pages.Allocate(all + 1).has_value());
+  REQUIRE_FALSE(pages.Allocate(UINT64_MAX).has_value());
+  REQUIRE(pages.free_bytes() == all);
+  REQUIRE(pages.Allocate(all) == kBegin);
+  REQUIRE(pages.free_bytes() == 0);
+  REQUIRE_FALSE(pages.Allocate(1).has_value());
+  REQUIRE_FALSE(pages.AllocateSegment().has_value());
+  pages.Free(kBegin + kPageBytes,
+             kSegmentBytes);  // long enough for a segment, but none lies in it aligned
+  REQUIRE_FALSE(pages.AllocateSegment().has_value());
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+}
+
+TEST_CASE("PageAllocator: random use never gives a page twice and loses none") {
+  Random random(kvd::test::Seed());
+  PageAllocator pages(kBegin, kEnd);
+  const uint64_t all = pages.free_bytes();
+  std::vector<bool> taken(ToBytes(kEnd) / kPageBytes, false);
+  std::vector<std::pair<RegionOffset, uint64_t>> held;
+  const auto set = [&](RegionOffset at, uint64_t bytes, bool value) {
+    for (uint64_t i = 0; i < Pages(bytes); ++i) {
+      const uint64_t page = ToBytes(at) / kPageBytes + i;
+      if (taken[page] == value) return false;
+      taken[page] = value;
+    }
+    return true;
+  };
+  for (int step = 0; step < 20'000; ++step) {
+    if (!held.empty() && random.OneIn(2)) {
+      const size_t i = random.Uniform(held.size());
+      REQUIRE(set(held[i].first, held[i].second, false));
+      pages.Free(held[i].first, held[i].second);
+      held[i] = held.back();
+      held.pop_back();
+    } else {
+      const bool segment = random.OneIn(20);
+      const uint64_t bytes =
+          segment ? kSegmentBytes : random.Between(1, random.OneIn(10) ? 2 * kMiB : 20'000);
+      const auto at = segment ? pages.AllocateSegment() : pages.Allocate(bytes);
+      if (!at) continue;
+      REQUIRE(ToBytes(*at) % (segment ? kSegmentBytes : kPageBytes) == 0);
+      REQUIRE(*at >= kBegin);
+      REQUIRE(set(*at, bytes, true));
+      held.emplace_back(*at, bytes);
+    }
+    if (step % 500 == 0) KVD_REQUIRE_OK(pages.CheckInvariants());
+  }
+  for (const auto& [at, bytes] : held) pages.Free(at, bytes);
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+  REQUIRE(pages.longest_free_run_bytes() == all);
+}
+
+}  // namespace
+}  // namespace kvd
