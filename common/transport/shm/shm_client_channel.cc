@@ -21,7 +21,7 @@
 #include "common/layout/superblock.h"
 #include "common/protocol/racy_copy.h"
 #include "common/transport/shm/client_handshake.h"
-#include "common/transport/shm/cpu_relax.h"
+#include "common/transport/cpu_relax.h"
 #include "common/transport/shm/pull_buffers.h"
 #include "common/transport/shm/ring.h"
 #include "common/transport/shm/session_segment.h"

@@ -1,0 +1,130 @@
+// kvd: the daemon.
+#include <glog/logging.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/build_info.h"
+#include "common/transport/shm/socket_claim.h"
+#include "server/kvd_options.h"
+#include "server/kvd_plan.h"
+#include "server/kvd_server.h"
+#include "server/sd_notify.h"
+
+namespace kvd {
+namespace {
+
+constexpr int kExitCannotStart = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitCheckFailed = 78;  // EX_CONFIG of sysexits.h
+
+void Print(FILE* to, const std::string& text) { fwrite(text.data(), 1, text.size(), to); }
+
+// One line, whatever the message.
+std::string OneLine(const absl::Status& status) {
+  std::string line(status.message());
+  for (char& c : line) {
+    if (c == '\n') c = ' ';
+  }
+  return line;
+}
+
+// Signals are taken by sigwait on the main thread; every other thread inherits the mask.
+sigset_t BlockSignals() {
+  signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// Each client is a descriptor or a few: as many as this process may have.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int Check(const absl::StatusOr<KvdPlan>& plan) {
+  absl::Status status = plan.status();
+  if (status.ok()) status = SocketClaim::Take(plan->options.shm_path).status();
+  if (!status.ok()) {
+    Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
+    return kExitCheckFailed;
+  }
+  Print(stdout, DescribePlan(*plan));
+  return 0;
+}
+
+int Serve(const KvdPlan& plan) {
+  const sigset_t signals = BlockSignals();
+  RaiseDescriptorLimit();
+  for (const std::string& warning : plan.warnings) LOG(WARNING) << warning;
+  SdNotify("STATUS=starting");
+  absl::StatusOr<std::unique_ptr<KvdServer>> server =
+      KvdServer::Start(plan, [](const std::string& line) { LOG(INFO) << line; });
+  if (!server.ok()) {
+    SdNotify("STATUS=cannot start");
+    Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(server.status()), "\n"));
+    return kExitCannotStart;
+  }
+  LOG(INFO) << "kvd " << Version() << " (pid " << getpid() << ") serves " << (*server)->Describe();
+  SdNotify("READY=1\nSTATUS=serving " + (*server)->Describe());
+
+  int caught = 0;
+  while (sigwait(&signals, &caught) != 0 || caught == SIGHUP) {
+    if (caught == SIGHUP) LOG(INFO) << "SIGHUP: nothing to reload";
+  }
+  LOG(INFO) << strsignal(caught) << ": answering what has come, then ending all sessions";
+  SdNotify("STOPPING=1\nSTATUS=ending sessions");
+  server->reset();
+  LOG(INFO) << "stopped";
+  return 0;
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<KvdOptions> options = ParseKvdOptions(arguments);
+  if (!options.ok()) {
+    Print(stderr, absl::StrCat("kvd: ", OneLine(options.status()), "\n"));
+    return kExitUsage;
+  }
+  if (options->help) {
+    Print(stdout, KvdHelp());
+    return 0;
+  }
+  if (options->version) {
+    Print(stdout, absl::StrCat("kvd ", std::string(Version()), " (", std::string(Commit()), ")\n"));
+    return 0;
+  }
+  const absl::StatusOr<KvdPlan> plan = MakeKvdPlan(*options);
+  if (options->check) return Check(plan);
+  if (!plan.ok()) {
+    Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(plan.status()), "\n"));
+    return kExitCannotStart;
+  }
+  return Serve(*plan);
+}
+
+}  // namespace
+}  // namespace kvd
+
+int main(int argc, char** argv) {
+  FLAGS_logtostderr = true;
+  google::InitGoogleLogging(argv[0]);
+  try {
+    return kvd::Main(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::bad_alloc&) {
+    fputs("kvd: out of memory outside of --memory; give this machine more or kvd less\n", stderr);
+    return kvd::kExitCannotStart;
+  }
+}

@@ -1,0 +1,356 @@
+#include "server/kvd_options.h"
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/string_view.h"
+#include "common/base/units.h"
+#include "common/transport/shm/default_path.h"
+
+namespace kvd {
+namespace {
+
+constexpr uint32_t kClientsMax = 100'000;
+constexpr int kFlagFilesMax = 16;  // nested: a file that names itself ends here
+
+struct Flag {
+  const char* name;
+  char letter;          // memcached's, where the meaning is the same; 0: none
+  const char* operand;  // nullptr: a switch
+  const char* help;     // with unit
+  const char* fallback;
+  std::function<absl::Status(KvdOptions&, const std::string&)> set;
+};
+
+absl::Status Bad(std::string_view expected) { return absl::InvalidArgumentError(ToAbsl(expected)); }
+
+absl::Status SetBytes(const std::string& text, uint64_t& bytes) {
+  KVD_ASSIGN_OR_RETURN(bytes, ParseBytes(text));
+  return absl::OkStatus();
+}
+
+absl::Status SetNumber(const std::string& text, uint32_t min, uint32_t max, uint32_t& number) {
+  uint32_t value = 0;
+  if (!absl::SimpleAtoi(text, &value) || value < min || value > max) {
+    return Bad(absl::StrCat("a number from ", min, " to ", max));
+  }
+  number = value;
+  return absl::OkStatus();
+}
+
+template <typename Enum>
+absl::Status SetEnum(const std::string& text, std::initializer_list<Enum> values, Enum& value) {
+  std::string names;
+  for (const Enum candidate : values) {
+    if (text == NameOf(candidate)) {
+      value = candidate;
+      return absl::OkStatus();
+    }
+    absl::StrAppend(&names, names.empty() ? "" : ", ", NameOf(candidate));
+  }
+  return Bad(absl::StrCat("one of ", names));
+}
+
+absl::Status SetMode(const std::string& text, mode_t& mode) {
+  unsigned value = 0;
+  if (text.empty() || text.size() > 4) return Bad("an octal file mode such as 0600 or 0660");
+  for (const char c : text) {
+    if (c < '0' || c > '7') return Bad("an octal file mode such as 0600 or 0660");
+    value = value * 8 + static_cast<unsigned>(c - '0');
+  }
+  if (value > 0777) return Bad("an octal file mode up to 0777");
+  mode = value;
+  return absl::OkStatus();
+}
+
+absl::Status SetBucket(const std::string& text, uint32_t& bucket_bytes) {
+  uint64_t bytes = 0;
+  const absl::Status parsed = SetBytes(text, bytes);
+  if (!parsed.ok() || bytes < kBucketBytesMin || bytes > kBucketBytesMax ||
+      (bytes & (bytes - 1)) != 0) {
+    return Bad(absl::StrCat("a power of two from ", kBucketBytesMin, " to ", kBucketBytesMax));
+  }
+  bucket_bytes = static_cast<uint32_t>(bytes);
+  return absl::OkStatus();
+}
+
+const std::vector<Flag>& Flags() {
+  static const auto* const flags = new std::vector<Flag>{
+      {"memory", 'm', "BYTES",
+       "memory for everything: index and items; k, m, g suffixes (-m: MiB unless suffixed)", "64m",
+       [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.memory_bytes); }},
+      {"shm", 's', "PATH", "Unix socket for clients on this host; empty: none", "",
+       [](KvdOptions& o, const std::string& v) {
+         o.shm_path = v;
+         return absl::OkStatus();
+       }},
+      {"shm_mode", 'a', "OCTAL", "permissions of that socket: who may connect", "0600",
+       [](KvdOptions& o, const std::string& v) { return SetMode(v, o.shm_mode); }},
+      {"pollers", 't', "N", "threads that serve requests, one part of the keys each", "1",
+       [](KvdOptions& o, const std::string& v) { return SetNumber(v, 1, kShardsMax, o.pollers); }},
+      {"poll", 0, "MODE", "adaptive (spin, then sleep), busy (never sleep) or event (always sleep)",
+       "adaptive",
+       [](KvdOptions& o, const std::string& v) {
+         return SetEnum(v, {PollMode::kAdaptive, PollMode::kBusy, PollMode::kEvent}, o.poll);
+       }},
+      {"poll_spin_us", 0, "N", "microseconds that an adaptive poller spins before it sleeps", "50",
+       [](KvdOptions& o, const std::string& v) {
+         return SetNumber(v, 0, 1'000'000, o.poll_spin_us);
+       }},
+      {"hugepages", 0, "POLICY", "prefer, require or off", "prefer",
+       [](KvdOptions& o, const std::string& v) {
+         return SetEnum(v,
+                        {HugepagePolicy::kPrefer, HugepagePolicy::kRequire, HugepagePolicy::kOff},
+                        o.hugepages);
+       }},
+      {"max_value", 0, "BYTES", "longest value; k, m, g suffixes", "64m, or what fits the memory",
+       [](KvdOptions& o, const std::string& v) {
+         o.max_value_given = true;
+         return SetBytes(v, o.max_value_bytes);
+       }},
+      {"max_clients", 'c', "N", "client connections at once", "1024",
+       [](KvdOptions& o, const std::string& v) {
+         return SetNumber(v, 1, kClientsMax, o.max_clients);
+       }},
+      {"bucket_bytes", 0, "BYTES", "size of an index bucket: 512, 1024, 2048 or 4096", "1024",
+       [](KvdOptions& o, const std::string& v) { return SetBucket(v, o.bucket_bytes); }},
+      {"check", 0, nullptr, "validate flags and limits, print the plan, exit with 0 or 78", "",
+       [](KvdOptions& o, const std::string&) {
+         o.check = true;
+         return absl::OkStatus();
+       }},
+      {"verbose", 'v', nullptr, "also log each session's beginning and end", "",
+       [](KvdOptions& o, const std::string&) {
+         o.verbose = true;
+         return absl::OkStatus();
+       }},
+      {"help", 'h', nullptr, "this text", "",
+       [](KvdOptions& o, const std::string&) {
+         o.help = true;
+         return absl::OkStatus();
+       }},
+      {"version", 'V', nullptr, "print the version", "",
+       [](KvdOptions& o, const std::string&) {
+         o.version = true;
+         return absl::OkStatus();
+       }},
+  };
+  return *flags;
+}
+
+// Edit distance, for "did you mean" (Wagner and Fischer 1974).
+size_t Distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
+    }
+  }
+  return row.back();
+}
+
+absl::Status UnknownFlag(const std::string& shown, const std::string& name) {
+  const Flag* nearest = nullptr;
+  size_t distance = 3;
+  for (const Flag& flag : Flags()) {
+    const size_t d = Distance(name, flag.name);
+    if (d < distance) {
+      distance = d;
+      nearest = &flag;
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown flag ", shown, "; ",
+                   nearest == nullptr ? std::string("see kvd --help")
+                                      : absl::StrCat("did you mean --", nearest->name, "?")));
+}
+
+class Parser {
+ public:
+  absl::Status Take(const std::vector<std::string>& arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      const std::string& argument = arguments[i];
+      const std::string* next = i + 1 < arguments.size() ? &arguments[i + 1] : nullptr;
+      bool took_next = false;
+      if (argument.size() > 2 && argument.compare(0, 2, "--") == 0) {
+        KVD_RETURN_IF_ERROR(TakeLong(argument, next, took_next));
+      } else if (argument.size() > 1 && argument[0] == '-') {
+        KVD_RETURN_IF_ERROR(TakeLetter(argument, next, took_next));
+      } else {
+        return absl::InvalidArgumentError(
+            absl::StrCat("unexpected argument '", argument, "'; kvd takes flags only"));
+      }
+      if (took_next) ++i;
+    }
+    return absl::OkStatus();
+  }
+
+  KvdOptions options;
+
+ private:
+  absl::Status TakeLong(const std::string& argument, const std::string* next, bool& took_next) {
+    const size_t equals = argument.find('=');
+    const std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+    const bool is_file = name == "flagfile";
+    const auto flag =
+        std::find_if(Flags().begin(), Flags().end(), [&](const Flag& f) { return name == f.name; });
+    if (flag == Flags().end() && !is_file) return UnknownFlag("--" + name, name);
+    const bool has_operand = is_file || flag->operand != nullptr;
+    if (!has_operand) {
+      if (equals != std::string::npos && value != "true") {
+        return absl::InvalidArgumentError(absl::StrCat("--", name, " takes no value"));
+      }
+    } else if (equals == std::string::npos) {
+      if (next == nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value: --", name, "=",
+                                                       is_file ? "PATH" : flag->operand));
+      }
+      value = *next;
+      took_next = true;
+    }
+    return is_file ? TakeFile(value) : Set(*flag, "--" + name + "=" + value, value);
+  }
+
+  absl::Status TakeLetter(const std::string& argument, const std::string* next, bool& took_next) {
+    const auto flag = std::find_if(Flags().begin(), Flags().end(), [&](const Flag& f) {
+      return f.letter != 0 && f.letter == argument[1];
+    });
+    if (flag == Flags().end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unknown flag ", argument.substr(0, 2), "; see kvd --help"));
+    }
+    std::string value = argument.substr(2);
+    if (flag->operand == nullptr) {
+      // -vv and the like: memcached's users turn it up.
+      if (value.find_first_not_of(argument[1]) != std::string::npos) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("-", argument.substr(1, 1), " takes no value"));
+      }
+      return Set(*flag, argument, "");
+    }
+    if (value.empty()) {
+      if (next == nullptr) {
+        return absl::InvalidArgumentError(absl::StrCat(argument, " needs a value"));
+      }
+      value = *next;
+      took_next = true;
+    }
+    if (value[0] == '=') value.erase(0, 1);
+    const std::string shown = absl::StrCat(argument.substr(0, 2), " ", value);
+    if (flag->letter == 'm' && value.find_first_not_of("0123456789") == std::string::npos) {
+      value += 'm';
+    }
+    return Set(*flag, shown, value);
+  }
+
+  absl::Status Set(const Flag& flag, const std::string& shown, const std::string& value) {
+    const absl::Status set = flag.set(options, value);
+    if (set.ok()) return set;
+    return absl::InvalidArgumentError(absl::StrCat(shown, ": expected ", set.message()));
+  }
+
+  // One flag a line, as on a command line; empty lines and lines that begin with # are skipped.
+  absl::Status TakeFile(const std::string& path) {
+    if (++files_ > kFlagFilesMax) {
+      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, ": more than ",
+                                                     kFlagFilesMax,
+                                                     " flag files; does one name itself?"));
+    }
+    std::ifstream file(path);
+    if (!file) {
+      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, ": cannot be read"));
+    }
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      const std::string text(absl::StripAsciiWhitespace(line));
+      if (text.empty() || text[0] == '#') continue;
+      if (const absl::Status taken = Take({text}); !taken.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", taken.message()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  int files_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<KvdOptions> ParseKvdOptions(const std::vector<std::string>& arguments) {
+  Parser parser;
+  parser.options.shm_path = DefaultSocketPath();
+  KVD_RETURN_IF_ERROR(parser.Take(arguments));
+  return parser.options;
+}
+
+std::string KvdHelp() {
+  std::string text =
+      "kvd - a key-value store whose GETs never touch the server's CPU\n\n"
+      "usage: kvd [flags]\n\n";
+  for (const Flag& flag : Flags()) {
+    std::string left = absl::StrCat("--", flag.name);
+    if (flag.operand != nullptr) absl::StrAppend(&left, "=", flag.operand);
+    if (flag.letter != 0) absl::StrAppend(&left, ", -", std::string(1, flag.letter));
+    left.resize(std::max<size_t>(left.size() + 2, 24), ' ');
+    absl::StrAppend(&text, "  ", left, flag.help);
+    const std::string fallback =
+        std::string_view(flag.name) == "shm" ? DefaultSocketPath() : flag.fallback;
+    if (!fallback.empty()) absl::StrAppend(&text, " (default ", fallback, ")");
+    text += '\n';
+  }
+  absl::StrAppend(&text, "  --flagfile=PATH         ",
+                  "reads flags from a file, one a line; # begins a comment\n\n",
+                  "Exit status: 0 done, 1 cannot start, 2 usage, 78 --check failed.\n");
+  return text;
+}
+
+const char* NameOf(PollMode mode) {
+  switch (mode) {
+    case PollMode::kAdaptive:
+      return "adaptive";
+    case PollMode::kBusy:
+      return "busy";
+    case PollMode::kEvent:
+      return "event";
+  }
+  return "?";
+}
+
+const char* NameOf(HugepagePolicy policy) {
+  switch (policy) {
+    case HugepagePolicy::kPrefer:
+      return "prefer";
+    case HugepagePolicy::kRequire:
+      return "require";
+    case HugepagePolicy::kOff:
+      return "off";
+  }
+  return "?";
+}
+
+const char* NameOf(PageKind kind) {
+  switch (kind) {
+    case PageKind::kHuge1GiB:
+      return "1 GiB";
+    case PageKind::kHuge2MiB:
+      return "2 MiB";
+    case PageKind::kTransparent:
+      return "transparent 2 MiB";
+    case PageKind::kSmall:
+      return "4 KiB";
+  }
+  return "?";
+}
+
+}  // namespace kvd

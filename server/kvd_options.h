@@ -1,0 +1,49 @@
+// What an operator can tell kvd, and how it is read from a command line and from flag files.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/layout/units.h"
+#include "server/poller/poller.h"
+#include "server/store/region_options.h"
+
+namespace kvd {
+
+struct KvdOptions {
+  uint64_t memory_bytes = uint64_t{64} << 20;
+  std::string shm_path;  // empty: no shared memory
+  mode_t shm_mode = 0600;
+  uint32_t pollers = 1;
+  PollMode poll = PollMode::kAdaptive;
+  uint32_t poll_spin_us = 50;
+  HugepagePolicy hugepages = HugepagePolicy::kPrefer;
+  uint64_t max_value_bytes = uint64_t{64} << 20;
+  bool max_value_given = false;
+  uint32_t max_clients = 1024;
+  uint32_t bucket_bytes = kBucketBytesDefault;
+  bool check = false;
+  bool verbose = false;
+  bool help = false;
+  bool version = false;
+};
+
+// Reads `arguments` (without the program's name) and the flag files that they name. InvalidArgument
+// is one line that names the flag, the value found and what it may be; the caller prints it and
+// exits with 2.
+absl::StatusOr<KvdOptions> ParseKvdOptions(const std::vector<std::string>& arguments);
+
+// The text of --help.
+std::string KvdHelp();
+
+const char* NameOf(PollMode mode);
+const char* NameOf(HugepagePolicy policy);
+const char* NameOf(PageKind kind);
+
+}  // namespace kvd

@@ -1,0 +1,110 @@
+#include "server/kvd_plan.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "common/transport/shm/unix_socket.h"
+#include "server/store/machine_memory.h"
+#include "server/store/region.h"
+
+namespace kvd {
+namespace {
+
+// A session's socket, the buffers that a client registers (few, usually one), and some for kvd
+// itself.
+constexpr uint64_t kDescriptorsPerClient = 3;
+constexpr uint64_t kDescriptorsOfKvd = 64;
+
+std::string Bytes(uint64_t bytes) { return FormatBytes(bytes); }
+
+absl::Status CheckMemory(const KvdOptions& options) {
+  const uint64_t minimum = Region::MinimumBytes(options.pollers);
+  if (options.memory_bytes < minimum) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--memory=", options.memory_bytes, " is less than the minimum of ", minimum,
+                     " bytes (", Bytes(minimum), ") for ", options.pollers, " pollers"));
+  }
+  const MachineMemory machine = ReadMachineMemory();
+  if (machine.total_bytes != 0 && options.memory_bytes > machine.usable_bytes()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--memory=", options.memory_bytes, " (", Bytes(options.memory_bytes),
+                     ") is more than this machine can give; ", machine.Describe()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SettleMaxValue(KvdOptions& options) {
+  const uint64_t largest = LargestValue(options.memory_bytes);
+  if (options.max_value_bytes <= largest) return absl::OkStatus();
+  if (options.max_value_given) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--max_value=", options.max_value_bytes, " (", Bytes(options.max_value_bytes),
+                     ") is more than a quarter of --memory=", Bytes(options.memory_bytes),
+                     "; the most is ", largest, " bytes, or give more --memory"));
+  }
+  options.max_value_bytes = largest;
+  return absl::OkStatus();
+}
+
+void WarnOfDescriptors(const KvdOptions& options, std::vector<std::string>& warnings) {
+  const uint64_t needed = options.max_clients * kDescriptorsPerClient + kDescriptorsOfKvd;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < needed) {
+    warnings.push_back(absl::StrCat("--max_clients=", options.max_clients, " needs about ", needed,
+                                    " descriptors and the hard limit is ", limit.rlim_max,
+                                    ": further clients will be refused (ulimit -n, or LimitNOFILE= "
+                                    "of systemd)"));
+  }
+}
+
+}  // namespace
+
+uint64_t LargestValue(uint64_t memory_bytes) {
+  return std::min<uint64_t>(memory_bytes / 4, uint64_t{1} << 39);
+}
+
+absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
+  KvdPlan plan;
+  plan.options = options;
+  if (options.shm_path.empty()) {
+    return absl::InvalidArgumentError("--shm= leaves no transport on which kvd could be reached");
+  }
+  if (auto address = MakeUnixAddress(options.shm_path); !address.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--shm: ", address.status().message()));
+  }
+  KVD_RETURN_IF_ERROR(CheckMemory(options));
+  KVD_RETURN_IF_ERROR(SettleMaxValue(plan.options));
+  const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
+  if (options.pollers > cores) {
+    plan.warnings.push_back(absl::StrCat("--pollers=", options.pollers, " on ", cores,
+                                         " cores: pollers will wait for each other"));
+  }
+  if (options.poll == PollMode::kBusy && options.pollers >= cores) {
+    plan.warnings.push_back("--poll=busy with a poller on every core leaves none for clients");
+  }
+  if (options.poll == PollMode::kAdaptive && cores == 1) {
+    plan.options.poll_spin_us = 0;  // nobody could make progress meanwhile
+  }
+  WarnOfDescriptors(options, plan.warnings);
+  return plan;
+}
+
+std::string DescribePlan(const KvdPlan& plan) {
+  const KvdOptions& o = plan.options;
+  std::string text = absl::StrCat(
+      "memory: ", Bytes(o.memory_bytes), ", hugepages ", NameOf(o.hugepages), "\n",
+      "shared memory: ", o.shm_path, "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
+      o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
+      "largest value: ", Bytes(o.max_value_bytes), "\n", "clients: at most ", o.max_clients, "\n",
+      "bucket: ", Bytes(o.bucket_bytes), "\n");
+  for (const std::string& warning : plan.warnings)
+    absl::StrAppend(&text, "warning: ", warning, "\n");
+  return text;
+}
+
+}  // namespace kvd

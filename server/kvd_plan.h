@@ -1,0 +1,29 @@
+// What kvd is going to do, worked out from its options and checked against the machine before
+// anything is started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/kvd_options.h"
+
+namespace kvd {
+
+struct KvdPlan {
+  KvdOptions options;  // with max_value_bytes settled
+  std::vector<std::string> warnings;
+};
+
+// InvalidArgument or FailedPrecondition: one line that names flag, value and remedy. Starts
+// nothing, takes nothing.
+absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options);
+
+// The plan for people, one "name: value" a line.
+std::string DescribePlan(const KvdPlan& plan);
+
+// A value can be at most a quarter of the memory, so that it can be replaced while it is there.
+uint64_t LargestValue(uint64_t memory_bytes);
+
+}  // namespace kvd

@@ -1,0 +1,135 @@
+#include "server/kvd_server.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/build_info.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/base/units.h"
+#include "server/operations/statistics.h"
+#include "server/sd_notify.h"
+
+namespace kvd {
+
+absl::StatusOr<std::unique_ptr<KvdServer>> KvdServer::Start(const KvdPlan& plan, Log log) {
+  std::unique_ptr<KvdServer> server(new KvdServer(plan, std::move(log)));
+  KVD_RETURN_IF_ERROR(server->Start());
+  return server;
+}
+
+KvdServer::KvdServer(const KvdPlan& plan, Log log)
+    : plan_(plan), log_(std::move(log)), started_ns_(RealClock::Get().NowMonotonicNs()) {}
+
+absl::Status KvdServer::Start() {
+  // The socket first: a second kvd must not take gigabytes before it finds out that it is one.
+  KVD_ASSIGN_OR_RETURN(SocketClaim claim, SocketClaim::Take(plan_.options.shm_path));
+  KVD_RETURN_IF_ERROR(MakeRegion());
+  KVD_RETURN_IF_ERROR(MakeShards());
+
+  AdmissionPolicy::Options admission;
+  admission.geometry = region_->geometry();
+  admission.sessions_max = plan_.options.max_clients;
+  admission.max_value_bytes = plan_.options.max_value_bytes;
+  admission_ = std::make_unique<AdmissionPolicy>(admission, RealClock::Get());
+
+  ShmServerTransport::Options transport;
+  transport.region_fd = region_->fd();
+  transport.pollers = plan_.options.pollers;
+  transport.socket_mode = plan_.options.shm_mode;
+  KVD_ASSIGN_OR_RETURN(transport_, ShmServerTransport::Create(std::move(claim), transport));
+  KVD_RETURN_IF_ERROR(StartPollers());
+  // A client looks at the lifeline when it connects, so that is alive before the first of them can.
+  KVD_RETURN_IF_ERROR(region_->StartLifeline());
+  return transport_->Start(*admission_);
+}
+
+absl::Status KvdServer::MakeRegion() {
+  RegionOptions options;
+  options.memory_bytes = plan_.options.memory_bytes;
+  options.hugepages = plan_.options.hugepages;
+  options.bucket_bytes = plan_.options.bucket_bytes;
+  options.shard_count = plan_.options.pollers;
+  uint64_t told_percent = 0;
+  options.progress = [&told_percent](uint64_t done, uint64_t total) {
+    const uint64_t percent = total == 0 ? 100 : done * 100 / total;
+    if (percent < told_percent + 5 && percent != 100) return;
+    told_percent = percent;
+    SdNotify(absl::StrCat("STATUS=getting memory: ", percent, " % of ", FormatBytes(total)));
+  };
+  KVD_ASSIGN_OR_RETURN(region_, Region::Create(options));
+  log_(absl::StrCat("region: ", FormatBytes(region_->bytes()), " in ", NameOf(region_->page_kind()),
+                    " pages", region_->page_fallback().empty() ? "" : "; ",
+                    region_->page_fallback()));
+  return absl::OkStatus();
+}
+
+absl::Status KvdServer::MakeShards() {
+  for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
+    KVD_ASSIGN_OR_RETURN(auto shard, Shard::Create(*region_, i, RealClock::Get()));
+    shards_.push_back(std::move(shard));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status KvdServer::StartPollers() {
+  PollerOptions options;
+  options.mode = plan_.options.poll;
+  options.spin_ns = int64_t{plan_.options.poll_spin_us} * 1000;
+  options.limits.max_value_bytes = plan_.options.max_value_bytes;
+  options.geometry = region_->geometry();
+  options.statistics = [this] { return Statistics(); };
+  if (plan_.options.verbose) options.log = log_;
+  for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
+    KVD_ASSIGN_OR_RETURN(auto poller, Poller::Create(options, i, transport_->endpoint(i),
+                                                     *shards_[i], RealClock::Get(), peers_));
+    peers_.push_back(poller.get());
+    pollers_.push_back(std::move(poller));
+  }
+  for (Poller* poller : peers_) poller->Start();
+  return absl::OkStatus();
+}
+
+KvdServer::~KvdServer() {
+  if (admission_ != nullptr) admission_->BeginShutdown();
+  if (transport_ != nullptr) transport_->StopAccepting();
+  for (Poller* poller : peers_) poller->RequestStop();
+  for (Poller* poller : peers_) poller->Join();
+  pollers_.clear();
+  transport_.reset();  // gives back sessions that never reached a poller, so before admission_
+}
+
+std::string KvdServer::Statistics() const {
+  StatisticsText text;
+  text.Add("version", Version());
+  text.Add("commit", Commit());
+  text.Add("pid", static_cast<uint64_t>(getpid()));
+  text.Add("uptime_seconds",
+           static_cast<uint64_t>(RealClock::Get().NowMonotonicNs() - started_ns_) / 1'000'000'000);
+  text.Add("incarnation", region_->geometry().incarnation);
+  text.Add("transports", "shm");
+  text.Add("memory_bytes", region_->bytes());
+  text.Add("page_kind", NameOf(region_->page_kind()));
+  text.Add("page_fallback", region_->page_fallback().empty() ? "none" : region_->page_fallback());
+  text.Add("free_bytes", region_->free_bytes());
+  text.Add("max_value_bytes", plan_.options.max_value_bytes);
+  text.Add("bucket_bytes", plan_.options.bucket_bytes);
+  text.Add("pollers", plan_.options.pollers);
+  text.Add("poll_mode", NameOf(plan_.options.poll));
+  ShardStats shards;
+  for (const auto& shard : shards_) shards = shards + shard->stats();
+  text.AddShards(shards);
+  text.Add("sessions", admission_->sessions());
+  text.Add("sessions_total", admission_->sessions_total());
+  text.Add("sessions_max", plan_.options.max_clients);
+  text.Add("refused", admission_->refused());
+  std::vector<const RequestCounters*> counters;
+  for (const Poller* poller : peers_) counters.push_back(&poller->counters());
+  text.AddRequests(counters.data(), counters.size());
+  text.AddProcess();
+  return std::move(text).Take();
+}
+
+}  // namespace kvd

@@ -1,0 +1,60 @@
+// A whole kvd: region, shards, transport, pollers, put together and taken apart in the right order.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/transport/shm/shm_server_transport.h"
+#include "server/kvd_plan.h"
+#include "server/poller/poller.h"
+#include "server/session/admission_policy.h"
+#include "server/store/region.h"
+#include "server/store/shard.h"
+
+namespace kvd {
+
+class KvdServer {
+ public:
+  // One line for the log about what happens.
+  using Log = std::function<void(const std::string&)>;
+
+  // Claims the socket, gets the memory, starts the pollers and then accepts clients. Blocks for as
+  // long as the kernel takes to give the memory. The error is one line with a remedy; nothing is
+  // left behind then.
+  static absl::StatusOr<std::unique_ptr<KvdServer>> Start(const KvdPlan& plan, Log log);
+
+  // Stops accepting, answers what has come, ends all sessions, removes the socket. Takes some
+  // seconds at most.
+  ~KvdServer();
+
+  // Where clients find it.
+  std::string Describe() const { return transport_->Describe(); }
+  const Region& region() const { return *region_; }
+
+  // The statistics, one "name value" a line. Any thread.
+  std::string Statistics() const;
+
+ private:
+  KvdServer(const KvdPlan& plan, Log log);
+
+  absl::Status Start();
+  absl::Status MakeRegion();
+  absl::Status MakeShards();
+  absl::Status StartPollers();
+
+  const KvdPlan plan_;
+  const Log log_;
+  int64_t started_ns_ = 0;
+  std::unique_ptr<Region> region_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<AdmissionPolicy> admission_;
+  std::unique_ptr<ShmServerTransport> transport_;
+  std::vector<std::unique_ptr<Poller>> pollers_;
+  std::vector<Poller*> peers_;
+};
+
+}  // namespace kvd

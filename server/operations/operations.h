@@ -1,0 +1,78 @@
+// What each request does: one decoded request against one shard gives one reply. No I/O, no
+// sessions, no threads.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/layout/frames.h"
+#include "common/protocol/request_codec.h"
+#include "server/store/shard.h"
+
+namespace kvd {
+
+struct OperationLimits {
+  uint64_t max_value_bytes = 0;
+  uint32_t frame_bytes = kFrameBytesDefault;
+};
+
+// A reply before it is sent.
+struct Outcome {
+  ReplyHeader header{};
+  // Of the request, of the shard (until its next write), or a constant: to be sent or copied at
+  // once.
+  std::string_view payload;
+  // The frame broke the format: the reply, if it has a request id, is the session's last.
+  bool ends_session = false;
+};
+
+// Requests that need no shard.
+Outcome AnswerPing(const RequestView& request);
+Outcome AnswerRelease(const RequestView& request);
+// The part of `text` that begins at the request's argument, as much as a frame holds; value_len is
+// the whole length.
+Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t frame_bytes);
+// A request that DecodeRequest refused: kUnsupported if it is of a later version (an opcode or flag
+// that this server does not know), else kMalformed.
+Outcome AnswerBadFrame(const RequestView& request, FrameError error);
+Outcome AnswerError(const RequestHeader& request, ReplyStatus status, std::string_view text);
+
+// Whether the value of this request is to be pulled: BeginPut, then the pull, then FinishPut.
+inline bool IsPulledPut(const RequestView& request) {
+  return request.header.opcode == static_cast<uint8_t>(Opcode::kPut) &&
+         (request.header.flags & kRequestPull) != 0;
+}
+
+// Whether the request has a key, which then decides the shard.
+inline bool HasKey(const RequestView& request) { return request.header.key_len != 0; }
+
+// The requests that have a key, against the shard that owns it; on that shard's thread. Each takes
+// a request that DecodeRequest accepted and the hash of its key.
+class Operations {
+ public:
+  // The shard outlives this object.
+  Operations(Shard& shard, const OperationLimits& limits) : shard_(shard), limits_(limits) {}
+
+  // GET, PUT with the value in the frame, DELETE, EXISTS. A reply with kReplyHeld means that the
+  // shard holds the slot in it until the caller releases it.
+  Outcome Execute(const RequestView& request, uint64_t hash);
+
+  // The first half of a pulled PUT. True: `reservation` is to be filled and given to FinishPut;
+  // false: `outcome` says why not, and nothing has changed.
+  bool BeginPut(const RequestView& request, uint64_t hash, Reservation& reservation,
+                Outcome& outcome);
+  // The second half. `pulled` false: the value did not arrive whole; nothing has changed then.
+  Outcome FinishPut(const RequestHeader& request, const Reservation& reservation, bool pulled);
+
+ private:
+  Outcome Get(const RequestView& request, uint64_t hash);
+  Outcome Put(const RequestView& request, uint64_t hash);
+  Outcome Delete(const RequestView& request, uint64_t hash);
+  Outcome Exists(const RequestView& request, uint64_t hash);
+  bool PutIsPossible(const RequestView& request, Outcome& outcome) const;
+
+  Shard& shard_;
+  const OperationLimits limits_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,61 @@
+// A request that arrived at one poller and whose key belongs to another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/protocol/request_codec.h"
+#include "common/transport/server_endpoint.h"
+#include "server/operations/operations.h"
+#include "server/poller/mailbox.h"
+
+namespace kvd {
+
+// Travels from its home (where the client's channel is) to the owner of the shard and back, in one
+// object that belongs to the home. A pulled PUT travels twice: to reserve, and after the pull to
+// finish.
+struct Forward : MailboxNode {
+  enum class Step : uint8_t {
+    kExecute,  // -> `outcome`
+    kReserve,  // -> `reserved`; `reservation` or `outcome`
+    kFinish,   // with `pulled` -> `outcome`; with `pulled` false the reservation is given up
+    kRelease,  // of `slot`
+  };
+
+  // Copies the request and points the views of `request` into the copy.
+  void SetRequest(const RequestView& from) {
+    request = from;
+    bytes.assign(from.key);
+    bytes.append(from.value);
+    request.key = std::string_view(bytes).substr(0, from.key.size());
+    request.value = std::string_view(bytes).substr(from.key.size());
+  }
+
+  // Keeps what the outcome points to, before the shard's next write.
+  void SetOutcome(const Outcome& from) {
+    payload.assign(from.payload);
+    outcome = from;
+    outcome.payload = payload;
+  }
+
+  Step step = Step::kExecute;
+  bool returning = false;  // on the way home
+  bool answered = false;   // the client has had its reply, or is gone
+  bool reserved = false;
+  bool pulled = false;
+  uint32_t home = 0;
+  uint32_t owner = 0;
+  ChannelId channel{};
+  RequestView request;
+  uint64_t hash = 0;
+  Slot slot = kEmptySlot;
+  Reservation reservation;
+  Outcome outcome;
+  std::string bytes;
+  std::string payload;
+};
+
+}  // namespace kvd

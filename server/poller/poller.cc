@@ -1,0 +1,167 @@
+#include "server/poller/poller.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "common/base/errno_status.h"
+#include "common/transport/cpu_relax.h"
+
+namespace kvd {
+namespace {
+
+constexpr size_t kBatchMax = 32;
+constexpr uint32_t kIdleRoundsPerClock = 16;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(const PollerOptions& options, uint32_t index,
+                                                       ServerEndpoint& endpoint, Shard& shard,
+                                                       const Clock& clock,
+                                                       const std::vector<Poller*>& peers) {
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return ErrnoStatus("eventfd");
+  return std::unique_ptr<Poller>(
+      new Poller(options, index, endpoint, shard, clock, peers, std::move(wake)));
+}
+
+Poller::Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& endpoint, Shard& shard,
+               const Clock& clock, const std::vector<Poller*>& peers, UniqueFd wake)
+    : options_(options),
+      index_(index),
+      endpoint_(endpoint),
+      shard_(shard),
+      clock_(clock),
+      peers_(peers),
+      operations_(shard, options.limits),
+      wake_(std::move(wake)) {
+  batch_.reserve(kBatchMax);
+}
+
+Poller::~Poller() {
+  RequestStop();
+  Join();
+}
+
+void Poller::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Poller::RequestStop() {
+  stop_.store(true, std::memory_order_seq_cst);
+  Wake();
+}
+
+void Poller::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Poller::Run() {
+  now_ns_ = clock_.NowMonotonicNs();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (Step()) {
+      idle_since_ns_ = 0;
+      idle_rounds_ = 0;
+    } else {
+      Idle();
+    }
+  }
+  Drain();
+}
+
+bool Poller::Step() {
+  std::array<ServerEvent, kBatchMax> events;
+  const size_t count = endpoint_.Poll(events);
+  for (const ServerEvent& event : std::span(events).first(count)) Handle(event);
+  if (!batch_.empty()) ExecuteBatch();
+  const size_t mail = mailbox_.empty() ? 0 : TakeMail();
+  if (count + mail != 0) {
+    endpoint_.Flush();
+    shard_has_work_ = true;
+  }
+  // After the replies, so that nobody waits for it.
+  if (shard_has_work_) shard_has_work_ = shard_.Work();
+  return count + mail != 0 || shard_has_work_;
+}
+
+void Poller::Idle() {
+  if (options_.mode == PollMode::kEvent) {
+    now_ns_ = clock_.NowMonotonicNs();
+    ReleaseExpired();
+    return Sleep();
+  }
+  if (++idle_rounds_ % kIdleRoundsPerClock != 0) return CpuRelax();
+  now_ns_ = clock_.NowMonotonicNs();
+  ReleaseExpired();
+  if (options_.mode == PollMode::kBusy) return;
+  if (idle_since_ns_ == 0) {
+    idle_since_ns_ = now_ns_;
+  } else if (now_ns_ - idle_since_ns_ >= options_.spin_ns) {
+    Sleep();
+    idle_since_ns_ = 0;
+  }
+}
+
+// Whoever posts, or asks to stop, first stores that (seq_cst) and then looks at sleeping_ (Wake);
+// the store here and the looks that follow are the other half, so no wake-up is lost.
+void Poller::Sleep() {
+  sleeping_.store(true, std::memory_order_seq_cst);
+  if (mailbox_.empty() && !stop_.load(std::memory_order_seq_cst) && endpoint_.PrepareToSleep()) {
+    int timeout_ms = -1;
+    if (const auto lease_ends_ns = sessions_.next_lease_end_ns(); lease_ends_ns.has_value()) {
+      timeout_ms = static_cast<int>(std::max<int64_t>(0, *lease_ends_ns - now_ns_) / 1'000'000 + 1);
+    }
+    counters_.sleeps.Add(1);
+    pollfd wakers[] = {{endpoint_.event_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    poll(wakers, 2, timeout_ms);
+    if ((wakers[1].revents & POLLIN) != 0) {
+      uint64_t ignored;
+      [[maybe_unused]] const ssize_t got = read(wake_.get(), &ignored, sizeof(ignored));
+    }
+  }
+  sleeping_.store(false, std::memory_order_relaxed);
+}
+
+void Poller::Wake() {
+  if (!sleeping_.load(std::memory_order_seq_cst)) return;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
+}
+
+void Poller::ReleaseExpired() {
+  const auto lease_ends_ns = sessions_.next_lease_end_ns();
+  if (!lease_ends_ns.has_value() || *lease_ends_ns > now_ns_) return;
+  for (const HeldItem& held : sessions_.TakeExpired(now_ns_)) Release(held);
+}
+
+bool Poller::NothingUnderWay() const { return pulls_.empty() && forwards_out_ == 0; }
+
+// Answers what has come, then ends all sessions, then serves its peers until they have done the
+// same.
+void Poller::Drain() {
+  const int64_t deadline_ns = clock_.NowMonotonicNs() + options_.drain_ns;
+  const auto in_time = [&] { return clock_.NowMonotonicNs() < deadline_ns; };
+  while ((Step() || !NothingUnderWay()) && in_time()) continue;
+  const absl::Status reason = absl::UnavailableError("kvd is shutting down");
+  while (sessions_.size() > 0 || !NothingUnderWay()) {
+    for (const ChannelId channel : sessions_.channels()) endpoint_.Close(channel, reason);
+    Step();
+    // What a peer has not given back by now will not come: that peer has given up as well.
+    if (sessions_.size() == 0 && !in_time()) break;
+  }
+  drained_.store(true, std::memory_order_release);
+  const auto drained = [](const Poller* peer) {
+    return peer->drained_.load(std::memory_order_acquire);
+  };
+  while (!std::all_of(peers_.begin(), peers_.end(), drained)) {
+    Step();
+    CpuRelax();
+  }
+}
+
+}  // namespace kvd

@@ -1,0 +1,157 @@
+// One thread of the server: polls its endpoint, owns one shard, answers.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/base/unique_fd.h"
+#include "common/protocol/geometry.h"
+#include "common/transport/server_endpoint.h"
+#include "server/operations/operations.h"
+#include "server/operations/statistics.h"
+#include "server/poller/forward.h"
+#include "server/poller/mailbox.h"
+#include "server/session/session_table.h"
+#include "server/store/shard.h"
+
+namespace kvd {
+
+enum class PollMode {
+  kAdaptive,  // spins for a while after the last work, then sleeps
+  kBusy,      // never sleeps
+  kEvent,     // sleeps as soon as there is nothing to do
+};
+
+struct PollerOptions {
+  PollMode mode = PollMode::kAdaptive;
+  int64_t spin_ns = 50'000;          // adaptive only
+  int64_t drain_ns = 2'000'000'000;  // after RequestStop, for what is under way
+  OperationLimits limits;
+  Geometry geometry;
+  // The statistics text; called on any poller's thread.
+  std::function<std::string()> statistics = [] { return std::string(); };
+  // One line about a session, for the log; called on any poller's thread.
+  std::function<void(const std::string&)> log = [](const std::string&) {};
+};
+
+// A request of another poller's shard is forwarded to it and answered when it comes back, so a
+// channel's replies may come in another order than its requests.
+class Poller {
+ public:
+  // ResourceExhausted: no descriptors. The endpoint, the shard and the clock outlive the poller.
+  // `peers`, in the order of their shards, includes the poller itself and is complete before Start.
+  static absl::StatusOr<std::unique_ptr<Poller>> Create(const PollerOptions& options,
+                                                        uint32_t index, ServerEndpoint& endpoint,
+                                                        Shard& shard, const Clock& clock,
+                                                        const std::vector<Poller*>& peers);
+  // Stops the thread if it runs. All pollers are stopped before the first of them goes.
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  void Start();
+
+  // Any thread. The poller answers what is there, closes its sessions ("kvd is shutting down") and
+  // ends, within drain_ns and a little.
+  void RequestStop();
+  void Join();
+
+  const RequestCounters& counters() const { return counters_; }
+  Shard& shard() { return shard_; }
+
+ private:
+  // A pull under way, of this poller's own shard (forward null) or another's.
+  struct PendingPull {
+    ChannelId channel{};
+    RequestHeader request{};
+    Reservation reservation;
+    Forward* forward = nullptr;
+  };
+
+  // A request of the batch at hand.
+  struct Decoded {
+    ChannelId channel{};
+    RequestView request;
+    FrameError error = nullptr;
+    uint64_t hash = 0;
+    uint32_t owner = 0;
+  };
+
+  Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& endpoint, Shard& shard,
+         const Clock& clock, const std::vector<Poller*>& peers, UniqueFd wake);
+
+  // The loop (poller.cc).
+  void Run();
+  bool Step();
+  void Idle();
+  void Sleep();
+  void ReleaseExpired();
+  void Wake();
+  void Drain();
+  bool NothingUnderWay() const;
+
+  // Events (poller_requests.cc).
+  void Handle(const ServerEvent& event);
+  void Decode(const ServerEvent& event);
+  void ExecuteBatch();
+  void Execute(const Decoded& decoded);
+  void ExecuteHere(const Decoded& decoded);
+  void ExecutePulledPut(const Decoded& decoded);
+  void StartPull(ChannelId channel, PendingPull pull);
+  void OnPullDone(const ServerEvent& event);
+  void OnClosed(const ServerEvent& event);
+  void Answer(ChannelId channel, const Outcome& outcome, uint32_t shard);
+  void AnswerStatistics(const Decoded& decoded);
+  void RefuseFrame(const Decoded& decoded);
+  void FinishPull(PendingPull& pull, bool pulled);
+
+  // Other pollers (poller_forward.cc).
+  size_t TakeMail();
+  void Post(Forward* forward);
+  void SendForward(const Decoded& decoded);
+  void Serve(Forward& forward);
+  void OnReturn(Forward* forward);
+  void Release(const HeldItem& held);
+  Forward* NewForward();
+  void Recycle(Forward* forward);
+
+  const PollerOptions options_;
+  const uint32_t index_;
+  ServerEndpoint& endpoint_;
+  Shard& shard_;
+  const Clock& clock_;
+  const std::vector<Poller*>& peers_;
+  Operations operations_;
+  SessionTable sessions_;
+  RequestCounters counters_;
+
+  std::vector<Decoded> batch_;
+  std::unordered_map<uint64_t, PendingPull> pulls_;
+  uint64_t next_pull_ = 1;
+  bool shard_has_work_ = true;
+
+  int64_t idle_since_ns_ = 0;  // 0: not idle
+  uint32_t idle_rounds_ = 0;
+  int64_t now_ns_ = 0;  // of the last look at the clock
+
+  Mailbox mailbox_;
+  std::vector<std::unique_ptr<Forward>> spare_forwards_;
+  size_t forwards_out_ = 0;
+  std::atomic<bool> sleeping_{false};
+  UniqueFd wake_;  // eventfd
+
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> drained_{false};  // no peer will hear of it again, unless it is asked
+  std::thread thread_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,123 @@
+// Requests that one poller executes for another.
+#include <utility>
+
+#include "server/poller/poller.h"
+
+namespace kvd {
+namespace {
+
+constexpr size_t kSpareForwardsMax = 256;
+constexpr size_t kMailPerStep = 64;
+
+}  // namespace
+
+size_t Poller::TakeMail() {
+  size_t taken = 0;
+  for (; taken < kMailPerStep; ++taken) {
+    auto* forward = static_cast<Forward*>(mailbox_.Take());
+    if (forward == nullptr) break;
+    if (forward->returning) {
+      OnReturn(forward);
+      continue;
+    }
+    if (taken == 0) shard_.RefreshClock();
+    Serve(*forward);
+    forward->returning = true;
+    Poller& home = *peers_[forward->home];
+    home.mailbox_.Post(forward);
+    home.Wake();
+  }
+  return taken;
+}
+
+void Poller::Post(Forward* forward) {
+  forward->returning = false;
+  Poller& owner = *peers_[forward->owner];
+  owner.mailbox_.Post(forward);
+  owner.Wake();
+}
+
+void Poller::SendForward(const Decoded& decoded) {
+  counters_.forwarded.Add(1);
+  Forward* forward = NewForward();
+  forward->step = IsPulledPut(decoded.request) ? Forward::Step::kReserve : Forward::Step::kExecute;
+  forward->owner = decoded.owner;
+  forward->channel = decoded.channel;
+  forward->hash = decoded.hash;
+  forward->SetRequest(decoded.request);
+  Post(forward);
+}
+
+// On the owner's thread.
+void Poller::Serve(Forward& forward) {
+  switch (forward.step) {
+    case Forward::Step::kExecute:
+      forward.SetOutcome(operations_.Execute(forward.request, forward.hash));
+      break;
+    case Forward::Step::kReserve: {
+      Outcome refusal;
+      forward.reserved =
+          operations_.BeginPut(forward.request, forward.hash, forward.reservation, refusal);
+      forward.SetOutcome(refusal);
+      break;
+    }
+    case Forward::Step::kFinish:
+      forward.SetOutcome(
+          operations_.FinishPut(forward.request.header, forward.reservation, forward.pulled));
+      break;
+    case Forward::Step::kRelease:
+      shard_.Release(forward.slot);
+      break;
+  }
+}
+
+// On the home's thread.
+void Poller::OnReturn(Forward* forward) {
+  if (forward->step == Forward::Step::kReserve && forward->reserved) {
+    PendingPull pull;
+    pull.channel = forward->channel;
+    pull.request = forward->request.header;
+    pull.reservation = forward->reservation;
+    pull.forward = forward;
+    if (sessions_.Find(forward->channel) != nullptr) {
+      return StartPull(forward->channel, std::move(pull));
+    }
+    forward->answered = true;
+    return FinishPull(pull, /*pulled=*/false);
+  }
+  if (!forward->answered) Answer(forward->channel, forward->outcome, forward->owner);
+  Recycle(forward);
+}
+
+void Poller::Release(const HeldItem& held) {
+  if (held.shard == index_) return shard_.Release(held.slot);
+  Forward* forward = NewForward();
+  forward->step = Forward::Step::kRelease;
+  forward->answered = true;
+  forward->owner = held.shard;
+  forward->slot = held.slot;
+  Post(forward);
+}
+
+Forward* Poller::NewForward() {
+  ++forwards_out_;
+  std::unique_ptr<Forward> forward;
+  if (spare_forwards_.empty()) {
+    forward = std::make_unique<Forward>();
+  } else {
+    forward = std::move(spare_forwards_.back());
+    spare_forwards_.pop_back();
+  }
+  forward->home = index_;
+  forward->answered = false;
+  forward->reserved = false;
+  return forward.release();
+}
+
+void Poller::Recycle(Forward* forward) {
+  --forwards_out_;
+  std::unique_ptr<Forward> owned(forward);
+  if (spare_forwards_.size() < kSpareForwardsMax) spare_forwards_.push_back(std::move(owned));
+}
+
+}  // namespace kvd

@@ -1,0 +1,173 @@
+// What a poller does with its endpoint's events.
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
+#include "server/poller/poller.h"
+
+namespace kvd {
+
+void Poller::Handle(const ServerEvent& event) {
+  switch (event.kind) {
+    case ServerEvent::Kind::kOpened:
+      sessions_.Open(event.channel, event);
+      options_.log(absl::StrCat("session ", event.session_id, ": ",
+                                sessions_.Find(event.channel)->name, " connected"));
+      break;
+    case ServerEvent::Kind::kRequest:
+      Decode(event);
+      break;
+    case ServerEvent::Kind::kPullDone:
+      OnPullDone(event);
+      break;
+    case ServerEvent::Kind::kClosed:
+      OnClosed(event);
+      break;
+  }
+}
+
+void Poller::Decode(const ServerEvent& event) {
+  Decoded& decoded = batch_.emplace_back();
+  decoded.channel = event.channel;
+  decoded.error = DecodeRequest(event.frame, decoded.request);
+  decoded.owner = index_;
+  if (decoded.error != nullptr || !HasKey(decoded.request)) return;
+  decoded.hash = HashKey(decoded.request.key, options_.geometry.hash_seed());
+  decoded.owner = ShardOf(decoded.hash, options_.geometry.shard_count);
+  if (decoded.owner == index_) shard_.Prefetch(decoded.hash);
+}
+
+void Poller::ExecuteBatch() {
+  shard_.RefreshClock();
+  for (const Decoded& decoded : batch_) Execute(decoded);
+  batch_.clear();
+}
+
+void Poller::Execute(const Decoded& decoded) {
+  Session* session = sessions_.Find(decoded.channel);
+  if (session == nullptr) return;  // ended by an earlier request of this batch
+  ++session->requests;
+  if (decoded.error != nullptr) return RefuseFrame(decoded);
+  counters_.requests[decoded.request.header.opcode].Add(1);
+  switch (static_cast<Opcode>(decoded.request.header.opcode)) {
+    case Opcode::kPing:
+      return Answer(decoded.channel, AnswerPing(decoded.request), index_);
+    case Opcode::kStat:
+      return AnswerStatistics(decoded);
+    case Opcode::kRelease:
+      if (const auto held = sessions_.TakeHeld(decoded.channel)) Release(*held);
+      return Answer(decoded.channel, AnswerRelease(decoded.request), index_);
+    case Opcode::kGet:
+    case Opcode::kPut:
+    case Opcode::kDelete:
+    case Opcode::kExists:
+      break;
+  }
+  if (decoded.owner != index_) return SendForward(decoded);
+  ExecuteHere(decoded);
+}
+
+void Poller::ExecuteHere(const Decoded& decoded) {
+  if (IsPulledPut(decoded.request)) return ExecutePulledPut(decoded);
+  Answer(decoded.channel, operations_.Execute(decoded.request, decoded.hash), index_);
+}
+
+void Poller::ExecutePulledPut(const Decoded& decoded) {
+  PendingPull pull;
+  Outcome refusal;
+  if (!operations_.BeginPut(decoded.request, decoded.hash, pull.reservation, refusal)) {
+    return Answer(decoded.channel, refusal, index_);
+  }
+  pull.request = decoded.request.header;
+  StartPull(decoded.channel, std::move(pull));
+}
+
+void Poller::StartPull(ChannelId channel, PendingPull pull) {
+  pull.channel = channel;
+  const uint64_t id = next_pull_++;
+  const PullSource source{pull.request.pull_address, pull.request.pull_key, pull.request.value_len};
+  const absl::Status started = endpoint_.Pull(channel, source, pull.reservation.value, id);
+  if (!started.ok()) return FinishPull(pull, /*pulled=*/false);
+  pulls_.emplace(id, std::move(pull));
+}
+
+void Poller::OnPullDone(const ServerEvent& event) {
+  auto node = pulls_.extract(event.pull_id);
+  if (node.empty()) return;
+  if (event.ok) counters_.pulled_bytes.Add(node.mapped().request.value_len);
+  FinishPull(node.mapped(), event.ok);
+}
+
+// Writes or gives up the value, here or at its owner, and answers.
+void Poller::FinishPull(PendingPull& pull, bool pulled) {
+  if (pull.forward == nullptr) {
+    shard_.RefreshClock();
+    return Answer(pull.channel, operations_.FinishPut(pull.request, pull.reservation, pulled),
+                  index_);
+  }
+  pull.forward->step = Forward::Step::kFinish;
+  pull.forward->pulled = pulled;
+  Post(pull.forward);
+}
+
+void Poller::OnClosed(const ServerEvent& event) {
+  // The pulls of the channel are over and nobody waits for their outcome.
+  for (auto at = pulls_.begin(); at != pulls_.end();) {
+    if (at->second.channel != event.channel) {
+      ++at;
+      continue;
+    }
+    PendingPull pull = std::move(at->second);
+    at = pulls_.erase(at);
+    if (pull.forward != nullptr) pull.forward->answered = true;
+    FinishPull(pull, /*pulled=*/false);
+  }
+  const Session* session = sessions_.Find(event.channel);
+  if (session == nullptr) return;
+  options_.log(absl::StrCat("session ", session->session_id, ": ", session->name, " ended after ",
+                            session->requests,
+                            " requests: ", event.error == nullptr ? "" : event.error->message()));
+  if (const auto held = sessions_.Close(event.channel)) Release(*held);
+}
+
+void Poller::Answer(ChannelId channel, const Outcome& outcome, uint32_t shard) {
+  const bool holds = (outcome.header.flags & kReplyHeld) != 0;
+  if (sessions_.Find(channel) == nullptr) {
+    if (holds) Release(HeldItem{shard, outcome.header.slot, 0});
+    return;
+  }
+  if (holds) {
+    now_ns_ = clock_.NowMonotonicNs();
+    if (const auto before = sessions_.Hold(channel, shard, outcome.header.slot, now_ns_)) {
+      Release(*before);
+    }
+  }
+  endpoint_.Reply(channel,
+                  FrameParts{std::as_bytes(std::span(&outcome.header, 1)), {}, outcome.payload});
+}
+
+void Poller::AnswerStatistics(const Decoded& decoded) {
+  Session& session = *sessions_.Find(decoded.channel);
+  if (decoded.request.header.argument == 0) session.statistics = options_.statistics();
+  const Outcome outcome =
+      AnswerStat(decoded.request, session.statistics, options_.limits.frame_bytes);
+  Answer(decoded.channel, outcome, index_);
+  if (decoded.request.header.argument + outcome.payload.size() >= session.statistics.size()) {
+    session.statistics = std::string();
+  }
+}
+
+void Poller::RefuseFrame(const Decoded& decoded) {
+  const Outcome outcome = AnswerBadFrame(decoded.request, decoded.error);
+  if (outcome.ends_session) counters_.malformed.Add(1);
+  // Without a request id there is nothing that a reply could answer.
+  if (outcome.header.request_id != 0) Answer(decoded.channel, outcome, index_);
+  if (outcome.ends_session) {
+    endpoint_.Close(decoded.channel,
+                    absl::InvalidArgumentError(absl::StrCat("malformed request: ", decoded.error)));
+  }
+}
+
+}  // namespace kvd

@@ -1,0 +1,84 @@
+#include "server/session/session_table.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace kvd {
+namespace {
+
+// The name is the client's own choice: only what is harmless in a log gets there.
+std::string NameOf(const ServerEvent& opened) {
+  std::string name;
+  if (opened.hello != nullptr) {
+    const char* from = opened.hello->name;
+    name.assign(from, strnlen(from, sizeof(opened.hello->name)));
+    for (char& c : name) {
+      if (std::isgraph(static_cast<unsigned char>(c)) == 0) c = '?';
+    }
+  }
+  if (name.empty()) name = "client";
+  if (opened.peer != nullptr && opened.peer->pid != 0) {
+    absl::StrAppend(&name, " (pid ", opened.peer->pid, ", uid ", opened.peer->uid, ")");
+  }
+  return name;
+}
+
+}  // namespace
+
+void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
+  auto session = std::make_unique<Session>();
+  session->session_id = opened.session_id;
+  session->name = NameOf(opened);
+  sessions_[channel] = std::move(session);
+}
+
+Session* SessionTable::Find(ChannelId channel) {
+  const auto at = sessions_.find(channel);
+  return at == sessions_.end() ? nullptr : at->second.get();
+}
+
+std::optional<HeldItem> SessionTable::Close(ChannelId channel) {
+  std::optional<HeldItem> held = TakeHeld(channel);
+  sessions_.erase(channel);
+  return held;
+}
+
+std::optional<HeldItem> SessionTable::Hold(ChannelId channel, uint32_t shard, Slot slot,
+                                           int64_t now_ns) {
+  std::optional<HeldItem> before = TakeHeld(channel);
+  Find(channel)->held = HeldItem{shard, slot, now_ns + kLeaseNs};
+  holders_.push_back(channel);
+  return before;
+}
+
+std::optional<HeldItem> SessionTable::TakeHeld(ChannelId channel) {
+  Session* session = Find(channel);
+  if (session == nullptr || !session->held.has_value()) return std::nullopt;
+  std::erase(holders_, channel);
+  return std::exchange(session->held, std::nullopt);
+}
+
+std::vector<HeldItem> SessionTable::TakeExpired(int64_t now_ns) {
+  std::vector<HeldItem> expired;
+  while (!holders_.empty() && Find(holders_.front())->held->lease_ends_ns <= now_ns) {
+    expired.push_back(*TakeHeld(holders_.front()));
+  }
+  return expired;
+}
+
+std::optional<int64_t> SessionTable::next_lease_end_ns() const {
+  if (holders_.empty()) return std::nullopt;
+  return sessions_.find(holders_.front())->second->held->lease_ends_ns;
+}
+
+std::vector<ChannelId> SessionTable::channels() const {
+  std::vector<ChannelId> channels;
+  for (const auto& [channel, session] : sessions_) channels.push_back(channel);
+  return channels;
+}
+
+}  // namespace kvd

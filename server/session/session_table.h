@@ -1,0 +1,67 @@
+// The sessions of one poller: what the server keeps for each client, and the one way in which it
+// all goes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/layout/slot.h"
+#include "common/transport/server_endpoint.h"
+
+namespace kvd {
+
+// An item whose memory is kept for a session, until kRelease, the end of the session or of the
+// lease.
+struct HeldItem {
+  uint32_t shard = 0;
+  Slot slot = kEmptySlot;
+  int64_t lease_ends_ns = 0;  // monotonic
+};
+
+struct Session {
+  uint64_t session_id = 0;
+  std::string name;  // "kvcli (pid 4711)", for logs
+  uint64_t requests = 0;
+  std::optional<HeldItem> held;
+  // The statistics as they were when the client began to read them, so that all parts belong
+  // together.
+  std::string statistics;
+};
+
+// Used by one poller thread only.
+class SessionTable {
+ public:
+  static constexpr int64_t kLeaseNs = 10'000'000'000;
+
+  void Open(ChannelId channel, const ServerEvent& opened);
+
+  // Null for a channel that has gone.
+  Session* Find(ChannelId channel);
+
+  // Ends a session. What it held is the caller's to release.
+  std::optional<HeldItem> Close(ChannelId channel);
+
+  // Notes that the session holds an item from now on. Returns what it held before, which the caller
+  // releases: one item a session.
+  std::optional<HeldItem> Hold(ChannelId channel, uint32_t shard, Slot slot, int64_t now_ns);
+  std::optional<HeldItem> TakeHeld(ChannelId channel);
+
+  // Takes the items whose lease has ended; the caller releases them.
+  std::vector<HeldItem> TakeExpired(int64_t now_ns);
+
+  // When TakeExpired will next have something to do; nullopt: nobody holds anything.
+  std::optional<int64_t> next_lease_end_ns() const;
+
+  size_t size() const { return sessions_.size(); }
+  std::vector<ChannelId> channels() const;
+
+ private:
+  absl::flat_hash_map<ChannelId, std::unique_ptr<Session>> sessions_;
+  std::vector<ChannelId> holders_;  // those that hold an item, in the order in which the leases end
+};
+
+}  // namespace kvd
