@@ -31,8 +31,8 @@ std::string UnknownCommand(std::string_view name) {
 // What is wrong with the number of arguments, or nothing.
 std::optional<std::string> WrongCount(const Command& command,
                                       const std::vector<std::string>& arguments) {
-  const std::string usage =
-      absl::StrCat("; usage: kvcli ", ToAbsl(command.name), " ", ToAbsl(command.arguments));
+  std::string usage = absl::StrCat("; usage: kvcli ", ToAbsl(command.name));
+  if (!command.arguments.empty()) absl::StrAppend(&usage, " ", ToAbsl(command.arguments));
   if (arguments.size() < command.arguments_min) {
     const std::string_view wanted =
         command.arguments.substr(0, command.arguments.find_first_of(" ."));
@@ -75,9 +75,9 @@ ExitCode Application::Run(std::span<const std::string> arguments) {
   const auto words = values.TakeArguments(arguments, /*leading_only=*/true);
   if (!words.ok()) return Fail(kProgram, "flags", ToStd(words.status().message()));
   if (!words->empty()) return Execute(*words, std::move(values), kProgram);
-  if (values.Switch("help")) return Execute(std::vector<std::string>{"help"}, values, kProgram);
-  if (values.Switch("version"))
-    return Execute(std::vector<std::string>{"version"}, values, kProgram);
+  if (values.Switch("help") || values.Switch("version")) {
+    return Execute(std::vector<std::string>{"help"}, values, kProgram);
+  }
   if (console_.in_is_terminal && console_.out_is_terminal) return Prompt(values);
   return RunLines(values);
 }
@@ -93,6 +93,10 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
   }
   const auto arguments = values.TakeArguments(words.subspan(1), /*leading_only=*/false);
   if (!arguments.ok()) return Fail(program, command->name, ToStd(arguments.status().message()));
+  if (values.Switch("version")) {
+    console_.out.Write(VersionText());
+    return Finish(ExitCode::kDone, program, command->name);
+  }
   if (values.Switch("help")) {
     console_.out.Write(command->name == "help" ? OverviewHelp() : CommandHelp(*command));
     return Finish(ExitCode::kDone, program, command->name);

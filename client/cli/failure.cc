@@ -75,7 +75,8 @@ Failure ConnectFailure(std::string_view target, const absl::Status& status) {
   }
   std::string wrong = "cannot connect";
   // The library names the socket in its own text; say the target only where that does not.
-  if (!target.empty() && status.message().find(ToAbsl(target)) == absl::string_view::npos) {
+  const std::string_view path = target.substr(target.starts_with("shm:") ? 4 : 0);
+  if (!path.empty() && status.message().find(ToAbsl(path)) == absl::string_view::npos) {
     absl::StrAppend(&wrong, " to ", Quoted(target));
   }
   absl::StrAppend(&wrong, ": ", status.message());

@@ -16,16 +16,37 @@ std::string Padded(std::string_view text, size_t width) {
   return padded;
 }
 
+constexpr size_t kHelpColumn = 30;
+constexpr size_t kHelpWidth = 80;
+
+// `text` from kHelpColumn on, where `used` columns of the line are taken already.
+void AppendWrapped(std::string_view text, size_t used, std::string& out) {
+  const size_t room = kHelpWidth - kHelpColumn;
+  while (!text.empty()) {
+    if (used > kHelpColumn) {
+      while (out.ends_with(' ')) out.pop_back();
+      out += '\n';
+      used = 0;
+    }
+    size_t end = text.size() <= room ? text.size() : text.rfind(' ', room);
+    if (end == std::string_view::npos) end = text.size();
+    out.append(kHelpColumn - used, ' ');
+    absl::StrAppend(&out, ToAbsl(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    used = kHelpColumn + 1;
+  }
+  out += '\n';
+}
+
 void AppendFlags(std::span<const Flag> flags, std::string& out) {
-  constexpr size_t kColumn = 36;
   for (const Flag& flag : flags) {
-    const std::string usage = absl::StrCat("  ", FlagUsage(flag));
-    out += Padded(usage, kColumn);
-    if (usage.size() >= kColumn) absl::StrAppend(&out, "\n", std::string(kColumn, ' '));
-    out += flag.help;
-    const bool tell_default = flag.kind != FlagKind::kSwitch && !flag.default_value.empty();
-    if (tell_default) absl::StrAppend(&out, " (default ", ToAbsl(flag.default_value), ")");
-    out += '\n';
+    const std::string usage = absl::StrCat("  ", FlagUsage(flag), "  ");
+    std::string help(flag.help);
+    if (flag.kind != FlagKind::kSwitch && !flag.default_value.empty()) {
+      absl::StrAppend(&help, " (default ", ToAbsl(flag.default_value), ")");
+    }
+    out += usage;
+    AppendWrapped(help, usage.size(), out);
   }
 }
 
@@ -63,7 +84,9 @@ std::string OverviewHelp() {
   }
   out += "\nFlags, also as environment variables KVCLI_SERVER, KVCLI_DEADLINE and so on:\n";
   AppendFlags(GlobalFlags(), out);
-  absl::StrAppend(&out, "\n-- ends flags. 'kvcli help COMMAND' tells more.\n\n",
+  absl::StrAppend(&out,
+                  "\n-- ends flags. Dashes in a flag's name are as good as underscores.\n'kvcli "
+                  "help COMMAND' tells more.\n\n",
                   ToAbsl(kExitStatus));
   return out;
 }

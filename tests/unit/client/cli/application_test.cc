@@ -1,0 +1,223 @@
+#include "client/cli/application.h"
+
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "client/cli/command.h"
+#include "tests/support/test.h"
+#include "tests/unit/client/cli/run_cli.h"
+
+namespace kvd::cli::test {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace std::string_literals;
+using Outcome = LineEditor::Outcome;
+using Words = std::vector<std::string>;
+
+TEST_CASE("Application: help and version, in all their forms, need no server") {
+  FakeServer server;
+  const std::string overview = RunCli(server, {"help"}).out;
+  CHECK(overview.starts_with("kvcli: reads and writes"));
+  CHECK(RunCli(server, {"--help"}).out == overview);
+  CHECK(RunCli(server, {"-h"}).out == overview);
+  CHECK(RunCli(server, {"help", "--help"}).out == overview);
+  const std::string put = RunCli(server, {"help", "put"}).out;
+  CHECK(put.starts_with("kvcli put: "));
+  CHECK(RunCli(server, {"put", "--help"}).out == put);
+  CHECK(RunCli(server, {"--help", "put"}).out == put);
+  CHECK(RunCli(server, {"put", "--help"}).exit == 0);
+  const std::string version = RunCli(server, {"version"}).out;
+  CHECK(version.starts_with("kvcli "));
+  CHECK(RunCli(server, {"--version"}).out == version);
+  CHECK(RunCli(server, {"get", "--version"}).out == version);
+  CHECK(RunCli(server, {"completion", "bash"}).out.find("complete -F _kvcli kvcli") !=
+        std::string::npos);
+  CHECK(RunCli(server, {"completion", "zsh"}).out.starts_with("#compdef kvcli\n"));
+  CHECK(server.connections == 0);
+}
+
+TEST_CASE("Application: usage errors exit with 2 and say what may have been meant") {
+  FakeServer server;
+  struct Case {
+    Words arguments;
+    const char* error;
+  };
+  for (const Case& each : {
+           Case{{"gte", "k"}, "kvcli: gte: unknown command; did you mean get?\n"},
+           Case{{"set", "k"}, "kvcli: set: unknown command; did you mean put?\n"},
+           Case{{"two words"}, "kvcli: \"two words\": unknown command; 'kvcli help' lists them\n"},
+           Case{{""}, "kvcli: \"\": unknown command; 'kvcli help' lists them\n"},
+           Case{{"get"}, "kvcli: get: KEY is missing; usage: kvcli get KEY\n"},
+           Case{{"mget"}, "kvcli: mget: KEY is missing; usage: kvcli mget KEY...\n"},
+           Case{{"get", "a", "b"}, "kvcli: get: one argument too many: b; usage: kvcli get KEY\n"},
+           Case{{"scan", "x"}, "kvcli: scan: one argument too many: x; usage: kvcli scan\n"},
+           Case{{"get", "a", "--hexx"}, "kvcli: get: unknown flag --hexx; did you mean --hex?\n"},
+           Case{{"--sever=x", "get", "a"},
+                "kvcli: flags: unknown flag --sever; did you mean --server?\n"},
+           Case{{"get", "a", "-w", "xml"},
+                "kvcli: get: -w=xml is not understood; give one of simple, json, table\n"},
+           Case{{"help", "putt"}, "kvcli: help putt: no such command; did you mean put?\n"},
+           Case{{"completion", "fish"},
+                "kvcli: completion fish: no such shell; give bash or zsh\n"},
+       }) {
+    const CliResult result = RunCli(server, each.arguments);
+    CHECK(result.exit == 2);
+    CHECK(result.err == each.error);
+    CHECK(result.out.empty());
+  }
+  CHECK(server.connections == 0);
+}
+
+TEST_CASE("Application: no server is exit status 3") {
+  FakeServer server;
+  server.connect_error = absl::UnavailableError("no socket at /x");
+  CliResult result = RunCli(server, {"get", "k", "--server=shm:/x"});
+  CHECK(result.exit == 3);
+  CHECK(result.err ==
+        "kvcli: get k: cannot connect: no socket at /x; start kvd, or name where it listens with "
+        "--server\n");
+  CHECK(server.targets == Words{"shm:/x"});
+  server.connect_error = absl::PermissionDeniedError("not admitted");
+  CHECK(RunCli(server, {"get", "k"}).exit == 5);
+}
+
+TEST_CASE("Application: flags from before the command, after it, and from the environment") {
+  FakeServer server;
+  server.Insert("k", "v");
+  RunCli(server, {"--server=shm:/a", "get", "k"}, {.environment = {{"KVCLI_SERVER", "shm:/b"}}});
+  RunCli(server, {"get", "k"}, {.environment = {{"KVCLI_SERVER", "shm:/b"}}});
+  RunCli(server, {"get", "k", "--server", "shm:/c"});
+  RunCli(server, {"get", "k"});
+  CHECK(server.targets == Words{"shm:/a", "shm:/b", "shm:/c", ""});
+  CHECK_FALSE(server.deadline.has_value());
+  RunCli(server, {"get", "k", "--deadline=200ms"});
+  CHECK(server.deadline == 200ms);
+  CHECK(RunCli(server, {"scan"}, {.environment = {{"KVCLI_PREFIX", "x"}}}).out.empty());
+  const CliResult result = RunCli(server, {"get", "k"}, {.environment = {{"KVCLI_DEADLINE", "x"}}});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: environment: KVCLI_DEADLINE=x is not understood; give a time of up to 24h such as "
+        "5s or 200ms\n");
+}
+
+TEST_CASE("Application: output that cannot be written is an error, not silence") {
+  FakeServer server;
+  server.Insert("k", "value");
+  CliResult result = RunCli(server, {"get", "k"}, {.out_bytes_max = 3, .out_errno = ENOSPC});
+  CHECK(result.exit == 7);
+  CHECK(result.err ==
+        "kvcli: get: cannot write standard output: No space left on device (errno 28); free some "
+        "space or use another file\n");
+  result = RunCli(server, {"get", "k"}, {.out_bytes_max = 3, .out_errno = EPIPE});
+  CHECK(result.exit == 141);
+  CHECK(result.err.empty());
+}
+
+TEST_CASE("Application: colour only where it is wanted") {
+  FakeServer server;
+  const std::string line = "kvcli: get k: not found; 'kvcli scan' lists the keys that are there";
+  CHECK(RunCli(server, {"get", "k"}).err == line + "\n");
+  CHECK(RunCli(server, {"get", "k"}, {.colour = true}).err == "\x1b[31m" + line + "\x1b[0m\n");
+}
+
+TEST_CASE("Application: commands from standard input, over one connection") {
+  FakeServer server;
+  const CliResult result = RunCli(server, {"-w", "json"},
+                                  {.in = "# a comment\nput k \"a\\x00b\"\n\n"
+                                         "get k\r\nget k -w simple\nPUT 'two words' v"});
+  CHECK(result.exit == 0);
+  CHECK(result.out ==
+        "{\"key\":\"k\",\"version\":1}\n"
+        "{\"key\":\"k\",\"value\":\"a\\u0000b\",\"version\":1}\n"
+        "a\0b{\"key\":\"two words\",\"version\":2}\n"s);
+  CHECK(server.connections == 1);
+}
+
+TEST_CASE("Application: goes on after a command that fails; the first failure is the exit status") {
+  FakeServer server;
+  server.Insert("k", "v");
+  const CliResult result = RunCli(server, {}, {.in = "get none\nget 'k\ngte\nget k\n"});
+  CHECK(result.exit == 1);
+  CHECK(result.out == "v");
+  CHECK(result.err ==
+        "kvcli: line 1: get none: not found; 'kvcli scan' lists the keys that are there\n"
+        "kvcli: line 2: the single quote is not closed at byte 5; quote like a shell: 'as it is', "
+        "\"with \\xNN\"\n"
+        "kvcli: line 3: gte: unknown command; did you mean get?\n");
+  CHECK(RunCli(server, {}, {.in = ""}).exit == 0);
+}
+
+TEST_CASE("Application: without a server the rest of standard input is not tried") {
+  FakeServer server;
+  server.connect_error = absl::UnavailableError("gone; wait");
+  const CliResult result = RunCli(server, {}, {.in = "get a\nget b\n"});
+  CHECK(result.exit == 3);
+  CHECK(result.err == "kvcli: line 1: get a: cannot connect: gone; wait\n");
+}
+
+CliResult Type(FakeServer& server, std::vector<ScriptedEditor::Step> typed,
+               ScriptedEditor::Record& record, const Words& arguments = {}) {
+  return RunCli(server, arguments,
+                {.in_is_terminal = true,
+                 .out_is_terminal = true,
+                 .environment = {{"HOME", "/home/u"}},
+                 .typed = std::move(typed),
+                 .record = &record});
+}
+
+TEST_CASE("Application: the prompt runs lines until Ctrl-D, and exits with 0") {
+  FakeServer server;
+  ScriptedEditor::Record record;
+  const CliResult result = Type(server,
+                                {{Outcome::kLine, "put k 'a b'"},
+                                 {Outcome::kCancelled, "half a li"},
+                                 {Outcome::kLine, "   "},
+                                 {Outcome::kLine, " get k"},
+                                 {Outcome::kLine, "get none"},
+                                 {Outcome::kLine, "get \"k"}},
+                                record);
+  CHECK(result.exit == 0);
+  CHECK(result.out == "OK\na b\n");
+  CHECK(result.err ==
+        "get none: not found; 'kvcli scan' lists the keys that are there\n"
+        "the double quote is not closed at byte 5; quote like a shell: 'as it is', \"with "
+        "\\xNN\"\n");
+  CHECK(record.prompts == Words(7, "kvd shm:/run/fake.sock> "));
+  // A line with a leading blank is not kept.
+  CHECK(record.remembered == Words{"put k 'a b'", "get none", "get \"k"});
+  CHECK(record.history_path == "/home/u/.kvcli_history");
+  CHECK(server.connections == 1);
+}
+
+TEST_CASE("Application: quit and exit leave the prompt") {
+  for (const std::string word : {"quit", "exit"}) {
+    FakeServer server;
+    ScriptedEditor::Record record;
+    Type(server, {{Outcome::kLine, word}, {Outcome::kLine, "put k v"}}, record, {"--history="});
+    CHECK(server.items.empty());
+    CHECK(record.history_path.empty());
+  }
+}
+
+TEST_CASE("Application: the prompt tells that there is no server, and tries again") {
+  FakeServer server;
+  server.connect_error = absl::UnavailableError("gone; wait");
+  ScriptedEditor::Record record;
+  const CliResult result = Type(server, {{Outcome::kLine, "get k"}}, record);
+  CHECK(result.exit == 0);
+  CHECK(result.err ==
+        "kvcli: prompt: cannot connect: gone; wait\nget k: cannot connect: gone; wait\n");
+  CHECK(record.prompts == Words(2, "kvd (not connected)> "));
+}
+
+TEST_CASE("Application: the prompt needs a terminal on both sides") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {}, {.in = "get k\n", .in_is_terminal = true}).out == "v");
+}
+
+}  // namespace
+}  // namespace kvd::cli::test

@@ -1,0 +1,68 @@
+#include "client/cli/failure.h"
+
+#include <string>
+
+#include "tests/support/test.h"
+
+namespace kvd::cli {
+namespace {
+
+TEST_CASE("Failure: every code of the library has its exit code and an advice") {
+  struct Case {
+    absl::Status status;
+    int exit;
+  };
+  for (const Case& each : {
+           Case{absl::NotFoundError("x"), 1},
+           Case{absl::InvalidArgumentError("x"), 2},
+           Case{absl::UnavailableError("x"), 3},
+           Case{absl::UnknownError("x"), 3},
+           Case{absl::DeadlineExceededError("x"), 4},
+           Case{absl::OutOfRangeError("x"), 5},
+           Case{absl::ResourceExhaustedError("x"), 5},
+           Case{absl::PermissionDeniedError("x"), 5},
+           Case{absl::FailedPreconditionError("x"), 5},
+           Case{absl::UnimplementedError("x"), 5},
+           Case{absl::DataLossError("x"), 6},
+           Case{absl::InternalError("x"), 6},
+       }) {
+    const Failure failure = StoreFailure(each.status);
+    INFO(each.status);
+    CHECK(static_cast<int>(failure.code) == each.exit);
+    CHECK(failure.text.find("; ") != std::string::npos);
+  }
+}
+
+TEST_CASE("Failure: advice that a status brings is kept") {
+  CHECK(StoreFailure(absl::ResourceExhaustedError("full; wait")).text == "full; wait");
+  CHECK(StoreFailure(absl::ResourceExhaustedError("full")).text ==
+        "full; delete what is not needed, or start kvd with more --memory");
+  CHECK(UsageFailure("odd").text == "odd; see 'kvcli help'");
+}
+
+TEST_CASE("Failure: connecting fails for want of a server, unless it says otherwise") {
+  const Failure none = ConnectFailure("shm:/x", absl::NotFoundError("no socket at /x"));
+  CHECK(none.code == ExitCode::kCannotConnect);
+  CHECK(none.text ==
+        "cannot connect: no socket at /x; start kvd, or name where it listens with --server");
+  CHECK(ConnectFailure("shm:/x", absl::UnavailableError("gone; wait")).text ==
+        "cannot connect to shm:/x: gone; wait");
+  CHECK(ConnectFailure("", absl::UnavailableError("gone; wait")).text ==
+        "cannot connect: gone; wait");
+  CHECK(ConnectFailure("foo", absl::InvalidArgumentError("foo?")).text ==
+        "cannot connect: foo?; give --server as shm:PATH");
+  CHECK(ConnectFailure("foo", absl::InvalidArgumentError("?")).code == ExitCode::kUsage);
+  CHECK(ConnectFailure("x", absl::PermissionDeniedError("?")).code == ExitCode::kRefused);
+  CHECK(ConnectFailure("x", absl::FailedPreconditionError("?")).code == ExitCode::kRefused);
+  CHECK(ConnectFailure("x", absl::DeadlineExceededError("?")).code == ExitCode::kDeadline);
+  CHECK(ConnectFailure("x", absl::DataLossError("?")).code == ExitCode::kCorrupt);
+}
+
+TEST_CASE("Failure: a line is one line") {
+  CHECK(FailureLine("kvcli: ", "get a", {ExitCode::kUsage, "b\nc\x1b; d"}) ==
+        "kvcli: get a: b\\nc\\x1b; d\n");
+  CHECK(FailureLine("", "", UsageFailure("b; c")) == "b; c\n");
+}
+
+}  // namespace
+}  // namespace kvd::cli

@@ -1,0 +1,154 @@
+#include "client/cli/flags.h"
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+using namespace std::chrono_literals;
+
+constexpr Flag kFlags[] = {
+    {"server", '\0', FlagKind::kText, "TARGET", "here", "where"},
+    {"write_out", 'w', FlagKind::kChoice, "simple|json", "simple", "form"},
+    {"count", 'c', FlagKind::kCount, "N", "1", "how many"},
+    {"deadline", '\0', FlagKind::kDuration, "TIME", "5s", "how long"},
+    {"max_line", '\0', FlagKind::kBytes, "BYTES", "1m", "how much"},
+    {"hex", 'x', FlagKind::kSwitch, "", "false", "digits"},
+    {"help", 'h', FlagKind::kSwitch, "", "false", "help", false},
+};
+
+FlagValues Known() {
+  FlagValues values;
+  values.Declare(kFlags);
+  return values;
+}
+
+Words Take(FlagValues& values, const Words& arguments, bool leading_only = false) {
+  const auto rest = values.TakeArguments(arguments, leading_only);
+  KVD_REQUIRE_OK(rest);
+  return *rest;
+}
+
+std::string ErrorOf(const Words& arguments) {
+  FlagValues values = Known();
+  const auto rest = values.TakeArguments(arguments, false);
+  KVD_REQUIRE_CODE(rest, kInvalidArgument);
+  return kvd::test::MessageOf(rest);
+}
+
+TEST_CASE("Flags: without any, the defaults hold") {
+  FlagValues values = Known();
+  CHECK(Take(values, {"a", "-", ""}) == Words{"a", "-", ""});
+  CHECK(values.Text("server") == "here");
+  CHECK(values.Count("count") == 1);
+  CHECK(values.Count("max_line") == 1 << 20);
+  CHECK(values.Duration("deadline") == 5s);
+  CHECK_FALSE(values.Switch("hex"));
+  CHECK_FALSE(values.IsSet("server"));
+}
+
+TEST_CASE("Flags: every way to write one, anywhere among the arguments") {
+  FlagValues values = Known();
+  CHECK(Take(values, {"--server=there", "a", "--write-out", "json", "-c7", "b", "-x",
+                      "--deadline=1m30s", "--max_line=4k"}) == Words{"a", "b"});
+  CHECK(values.Text("server") == "there");
+  CHECK(values.Text("write_out") == "json");
+  CHECK(values.Count("count") == 7);
+  CHECK(values.Switch("hex"));
+  CHECK(values.Duration("deadline") == 90s);
+  CHECK(values.Count("max_line") == 4096);
+  CHECK(values.IsSet("server"));
+  // The last one counts, and a value may be empty or look like a flag.
+  CHECK(Take(values, {"--server=", "-c=3", "-c", "4", "--hex=false"}).empty());
+  CHECK(values.Text("server").empty());
+  CHECK(values.Count("count") == 4);
+  CHECK_FALSE(values.Switch("hex"));
+  CHECK(Take(values, {"--server", "--hex"}).empty());
+  CHECK(values.Text("server") == "--hex");
+  CHECK(Take(values, {"--deadline=2"}).empty());
+  CHECK(values.Duration("deadline") == 2s);
+}
+
+TEST_CASE("Flags: two dashes end them") {
+  FlagValues values = Known();
+  CHECK(Take(values, {"-x", "a", "--", "-b", "--", "--hex"}) == Words{"a", "-b", "--", "--hex"});
+}
+
+TEST_CASE("Flags: the leading ones end at the command") {
+  FlagValues values = Known();
+  CHECK(Take(values, {"-w", "json", "get", "-k", "--hex"}, true) == Words{"get", "-k", "--hex"});
+  CHECK_FALSE(values.Switch("hex"));
+  CHECK(Take(values, {"--", "get"}, true) == Words{"get"});
+}
+
+TEST_CASE("Flags: what is wrong is named, with what may have been meant") {
+  CHECK(ErrorOf({"--sever=x"}) == "unknown flag --sever; did you mean --server?");
+  CHECK(ErrorOf({"--frobnicate"}) ==
+        "unknown flag --frobnicate; if it is a key or a value, put -- before it");
+  CHECK(ErrorOf({"-5"}) == "unknown flag -5; if it is a key or a value, put -- before it");
+  CHECK(ErrorOf({"--server"}) == "--server needs a value; give --server=TARGET");
+  CHECK(ErrorOf({"-w"}) == "-w needs a value; give --write_out=simple|json");
+  CHECK(ErrorOf({"--write_out=xml"}) ==
+        "--write_out=xml is not understood; give one of simple, json");
+  CHECK(ErrorOf({"--hex=maybe"}) == "--hex=maybe is not understood; give true or false");
+  CHECK(ErrorOf({"--count=-1"}) == "--count=-1 is not understood; give a whole number, 0 or more");
+  CHECK(ErrorOf({"--count=99999999999999999999"}) ==
+        "--count=99999999999999999999 is not understood; give a whole number, 0 or more");
+  CHECK(ErrorOf({"--max_line=0"}) ==
+        "--max_line=0 is not understood; give a number of bytes such as 64m");
+  for (const std::string text : {"", "abc", "0", "0s", "-1s", "25h", "inf", "99999999999999999"}) {
+    CHECK(ErrorOf({"--deadline=" + text}) ==
+          "--deadline=" + text +
+              " is not understood; give a time of up to 24h such as 5s or 200ms");
+  }
+}
+
+TEST_CASE("Flags: the environment sets what the command line does not") {
+  const std::map<std::string, std::string> variables = {{"KVCLI_SERVER", ""},
+                                                        {"KVCLI_HEX", "1"},
+                                                        {"KVCLI_COUNT", "3"},
+                                                        {"KVCLI_WRITE_OUT", ""},
+                                                        {"KVCLI_HELP", "1"}};
+  const auto environment = [&variables](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+  FlagValues values = Known();
+  KVD_REQUIRE_OK(values.TakeEnvironment(environment));
+  CHECK(Take(values, {"--count=9"}).empty());
+  CHECK(values.Text("server").empty());         // set to nothing
+  CHECK(values.Text("write_out") == "simple");  // nothing is no choice
+  CHECK(values.Switch("hex"));
+  CHECK(values.Count("count") == 9);
+  CHECK_FALSE(values.Switch("help"));  // not from there
+  // Looked at once: a later look does not undo the command line.
+  KVD_REQUIRE_OK(values.TakeEnvironment(environment));
+  CHECK(values.Count("count") == 9);
+}
+
+TEST_CASE("Flags: a wrong variable is named") {
+  FlagValues values = Known();
+  const absl::Status status = values.TakeEnvironment(
+      [](const char* name) { return std::string(name) == "KVCLI_COUNT" ? "many" : nullptr; });
+  KVD_REQUIRE_CODE(status, kInvalidArgument);
+  CHECK(kvd::test::MessageOf(status) ==
+        "KVCLI_COUNT=many is not understood; give a whole number, 0 or more");
+}
+
+TEST_CASE("Flags: usage and choices come from the table") {
+  CHECK(FlagUsage(kFlags[1]) == "-w, --write_out=simple|json");
+  CHECK(FlagUsage(kFlags[0]) == "    --server=TARGET");
+  CHECK(ChoicesOf(kFlags[1]) == std::vector<std::string_view>{"simple", "json"});
+  CHECK(ChoicesOf(kFlags[0]).empty());
+  CHECK(EnvironmentName(kFlags[1]) == "KVCLI_WRITE_OUT");
+}
+
+}  // namespace
+}  // namespace kvd::cli

@@ -1,0 +1,148 @@
+#include <fstream>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/unit/client/cli/run_cli.h"
+
+namespace kvd::cli::test {
+namespace {
+
+TEST_CASE("load: a file, told by its name, and a summary on standard error") {
+  const kvd::test::TempDir directory;
+  const std::string path = directory.Join("x.tsv");
+  std::ofstream(path, std::ios::binary) << "{a}\t1\nb\t22\n";
+  FakeServer server;
+  const CliResult result = RunCli(server, {"load", path});
+  CHECK(result.exit == 0);
+  CHECK(result.out.empty());
+  CHECK(result.err ==
+        "kvcli: load " + path + ": 2 items (7 B) in 0.00 s, 0 bad lines, 0 refused\n");
+  CHECK(server.items.at("{a}").first == "1");
+}
+
+TEST_CASE("load: standard input, and counts as JSON") {
+  FakeServer server;
+  const CliResult result =
+      RunCli(server, {"load", "-", "-w", "json"}, {.in = "{\"key\":\"a\",\"value\":\"b\"}\n"});
+  CHECK(result.exit == 0);
+  CHECK(result.err == "kvcli: load -: 1 item (2 B) in 0.00 s, 0 bad lines, 0 refused\n");
+  CHECK(result.out ==
+        "{\"items\":1,\"bytes\":2,\"bad_lines\":0,\"refused\":0,\"seconds\":0.000000}\n");
+}
+
+TEST_CASE("load: delimited records keep all that follows the first separator") {
+  FakeServer server;
+  const std::string records =
+      "0041;LATIN CAPITAL LETTER A;Lu;0\r\n0042;LATIN CAPITAL LETTER B;Lu;0\n";
+  CHECK(
+      RunCli(server, {"load", "-", "--format=delimited", "--separator=;"}, {.in = records}).exit ==
+      0);
+  CHECK(server.items.at("0041").first == "LATIN CAPITAL LETTER A;Lu;0");
+  CHECK(RunCli(server, {"load", "-", "--separator=\\t"}, {.in = "a\tb\\n\tc\n"}).exit == 0);
+  CHECK(server.items.at("a").first == "b\\n\tc");
+}
+
+TEST_CASE("load: bad lines make exit status 2, refused items 5") {
+  FakeServer server;
+  CliResult result = RunCli(server, {"load", "-"}, {.in = "a\t1\nbad\nc\t3"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: load -: line 2: no TAB between key and value; not loaded\n"
+        "kvcli: load -: 2 items (4 B) in 0.00 s, 1 bad line, 0 refused\n");
+  server.put_errors["c"] = absl::ResourceExhaustedError("the region is full");
+  result = RunCli(server, {"load", "-"}, {.in = "bad\nc\t3\nd\t4\n"});
+  CHECK(result.exit == 5);
+  CHECK(result.err ==
+        "kvcli: load -: line 1: no TAB between key and value; not loaded\n"
+        "kvcli: load -: line 2: key c: the region is full; not loaded\n"
+        "kvcli: load -: 1 item (2 B) in 0.00 s, 1 bad line, 1 refused\n");
+}
+
+TEST_CASE("load: of many bad lines only the first are shown, all are counted") {
+  FakeServer server;
+  std::string input = "a\t1\n";
+  for (int i = 0; i < 1000; ++i) input += "bad\n";
+  const CliResult result = RunCli(server, {"load", "-"}, {.in = input});
+  CHECK(result.err.find("line 21:") != std::string::npos);
+  CHECK(result.err.find("line 22:") == std::string::npos);
+  CHECK(
+      result.err.ends_with("kvcli: load -: further bad lines are only counted\n"
+                           "kvcli: load -: 1 item (2 B) in 0.00 s, 1000 bad lines, 0 refused\n"));
+}
+
+TEST_CASE("load: a line longer than --max_line is a bad one") {
+  FakeServer server;
+  const CliResult result =
+      RunCli(server, {"load", "-", "--max_line=10"}, {.in = "a\t12345678901\nb\t1\n"});
+  CHECK(result.exit == 2);
+  CHECK(
+      result.err.starts_with("kvcli: load -: line 1: longer than --max_line allows; not loaded\n"));
+  CHECK(server.items.contains("b"));
+}
+
+TEST_CASE("load: stops when the server is lost, and says how far it came") {
+  FakeServer server;
+  server.put_errors["b"] = absl::UnavailableError("the server went away; wait");
+  CliResult result = RunCli(server, {"load", "-"}, {.in = "a\t1\nb\t2\nc\t3\n"});
+  CHECK(result.exit == 3);
+  CHECK(result.err ==
+        "kvcli: load -: stopped at line 2: the server went away; wait\n"
+        "kvcli: load -: 1 item (2 B) in 0.00 s, 0 bad lines, 0 refused\n");
+  server.put_errors["b"] = absl::DeadlineExceededError("late; wait");
+  CHECK(RunCli(server, {"load", "-"}, {.in = "b\t2\n"}).exit == 4);
+  server.put_errors["b"] = absl::DataLossError("broken; wait");
+  CHECK(RunCli(server, {"load", "-"}, {.in = "b\t2\n"}).exit == 6);
+}
+
+TEST_CASE("load: Ctrl-C ends it with a summary") {
+  FakeServer server;
+  int lines = 0;
+  const CliResult result =
+      RunCli(server, {"load", "-"},
+             {.in = "a\t1\nb\t2\nc\t3\n", .interrupted = [&lines] { return ++lines >= 2; }});
+  CHECK(result.exit == 130);
+  CHECK(result.err ==
+        "kvcli: load -: interrupted after line 2\n"
+        "kvcli: load -: 2 items (4 B) in 0.00 s, 0 bad lines, 0 refused\n");
+}
+
+TEST_CASE("load: flags that do not fit, and files that are not there, before anything is asked") {
+  FakeServer server;
+  CliResult result = RunCli(server, {"load", "x", "--format=delimited"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: load x: --format=delimited needs a separator; give --separator=S\n");
+  result = RunCli(server, {"load", "x", "--format=tsv", "--separator=;"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: load x: --separator does not go with --format=tsv; leave one of them out\n");
+  CHECK(RunCli(server, {"load", "x", "--separator=\\q"}).exit == 2);
+  result = RunCli(server, {"load", "/no/such"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: load /no/such: cannot open /no/such: No such file or directory (errno 2); give a "
+        "file that can be read, or -\n");
+  CHECK(RunCli(server, {"load", "/"}).exit == 2);
+  result = RunCli(server, {}, {.in = "load -\n"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: line 1: load -: commands come from standard input, so no items can; give a file\n");
+  CHECK(server.connections == 0);
+}
+
+TEST_CASE("load: reads what dump writes, whatever is in it") {
+  FakeServer from;
+  from.Insert("k\tey\n", std::string("\0\xff\r\n\\", 5));
+  from.Insert("\xEF\xBB\xBF{", "");
+  from.Insert("text", "\u00e9");
+  for (const std::string format : {"tsv", "jsonl"}) {
+    const CliResult dumped = RunCli(from, {"dump", "--format=" + format});
+    FakeServer to;
+    CHECK(RunCli(to, {"load", "-"}, {.in = dumped.out}).exit == 0);
+    CHECK(to.items.size() == from.items.size());
+    for (const auto& [key, item] : from.items) CHECK(to.items.at(key).first == item.first);
+  }
+}
+
+}  // namespace
+}  // namespace kvd::cli::test

@@ -1,0 +1,122 @@
+#include <fstream>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/unit/client/cli/run_cli.h"
+
+namespace kvd::cli::test {
+namespace {
+
+using namespace std::string_literals;
+
+std::string ValueOf(const FakeServer& server, const std::string& key) {
+  const auto found = server.items.find(key);
+  return found == server.items.end() ? "<none>" : found->second.first;
+}
+
+TEST_CASE("put: the value from an argument") {
+  FakeServer server;
+  const CliResult result = RunCli(server, {"put", "k", "v"});
+  CHECK(result.exit == 0);
+  CHECK(result.out == "OK\n");
+  CHECK(ValueOf(server, "k") == "v");
+  RunCli(server, {"put", "k", ""});
+  CHECK(ValueOf(server, "k").empty());
+  CHECK(RunCli(server, {"put", "k", "v", "-w", "json"}).out == "{\"key\":\"k\",\"version\":3}\n");
+  RunCli(server, {"put", "--hex", "00ff", "0a00"});
+  CHECK(ValueOf(server, "\x00\xff"s) == "\n\0"s);
+  RunCli(server, {"put", "--", "-k", "--hex"});
+  CHECK(ValueOf(server, "-k") == "--hex");
+}
+
+TEST_CASE("put: the value from standard input, byte for byte") {
+  FakeServer server;
+  const std::string value = "a\0b\r\n\xff\n"s + std::string(300'000, 'x');
+  CHECK(RunCli(server, {"put", "dash", "-"}, {.in = value}).exit == 0);
+  CHECK((ValueOf(server, "dash") == value));
+  CHECK(RunCli(server, {"put", "none"}, {.in = value}).exit == 0);
+  CHECK((ValueOf(server, "none") == value));
+  // Not as digits.
+  RunCli(server, {"put", "--hex", "61", "-"}, {.in = "zz"});
+  CHECK(ValueOf(server, "a") == "zz");
+}
+
+TEST_CASE("put: the value from a file") {
+  const kvd::test::TempDir directory;
+  const std::string path = directory.Join("value");
+  std::ofstream(path, std::ios::binary) << "a\0b\n"s;
+  FakeServer server;
+  CHECK(RunCli(server, {"put", "k", "@" + path}).exit == 0);
+  CHECK(ValueOf(server, "k") == "a\0b\n"s);
+  const CliResult result = RunCli(server, {"put", "k", "@/no/such"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: put k: cannot open /no/such: No such file or directory (errno 2); to store the "
+        "text itself add --literal\n");
+  CHECK(RunCli(server, {"put", "k", "@/"}).exit == 2);
+}
+
+TEST_CASE("put: --literal stores what looks like a file or standard input") {
+  FakeServer server;
+  RunCli(server, {"put", "a", "@name", "--literal"});
+  RunCli(server, {"put", "b", "-", "--literal"}, {.in = "no"});
+  CHECK(ValueOf(server, "a") == "@name");
+  CHECK(ValueOf(server, "b") == "-");
+}
+
+TEST_CASE("put: no value on a terminal, or where commands come from standard input") {
+  FakeServer server;
+  CliResult result = RunCli(server, {"put", "k"}, {.in_is_terminal = true});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: put k: VALUE is missing; give VALUE, - or @FILE, or redirect standard input\n");
+  result = RunCli(server, {}, {.in = "put k -\n"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: line 1: put k: commands come from standard input, so no value can; give it as "
+        "VALUE or @FILE\n");
+  CHECK(server.items.empty());
+}
+
+TEST_CASE("put: what the server refuses") {
+  FakeServer server;
+  server.put_errors["k"] = absl::OutOfRangeError("value of 9 bytes > --max_value 8 on the server");
+  CliResult result = RunCli(server, {"put", "k", "123456789"});
+  CHECK(result.exit == 5);
+  CHECK(result.out.empty());
+  CHECK(result.err ==
+        "kvcli: put k: value of 9 bytes > --max_value 8 on the server; store less under one key, "
+        "or start kvd with a larger --max_value\n");
+  server.put_errors["k"] = absl::UnknownError("the answer was lost");
+  result = RunCli(server, {"put", "k", "v"});
+  CHECK(result.exit == 3);
+  CHECK(result.err ==
+        "kvcli: put k: the answer was lost; the write took effect once or not at all: get the key "
+        "before you try again\n");
+  result = RunCli(server, {"put", "", "v"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: put: keys have 1 to 4096 bytes; see 'kvcli help'\n");
+}
+
+TEST_CASE("del: counts what was there; what was not makes exit status 1") {
+  FakeServer server;
+  server.Insert("a", "");
+  server.Insert("c", "");
+  CliResult result = RunCli(server, {"del", "a", "b", "c"});
+  CHECK(result.exit == 1);
+  CHECK(result.out == "2\n");
+  CHECK(result.err == "kvcli: del b: not found; 'kvcli scan' lists the keys that are there\n");
+  CHECK(server.items.empty());
+  server.Insert("a", "");
+  result = RunCli(server, {"del", "a", "-w", "json"});
+  CHECK(result.exit == 0);
+  CHECK(result.out == "{\"deleted\":1}\n");
+  server.operation_error = absl::DeadlineExceededError("late; wait");
+  result = RunCli(server, {"del", "a", "b"});
+  CHECK(result.exit == 4);
+  CHECK(result.err == "kvcli: del a: late; wait\n");
+}
+
+}  // namespace
+}  // namespace kvd::cli::test
