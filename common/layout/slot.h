@@ -21,10 +21,11 @@ using Slot = uint64_t;
 
 inline constexpr Slot kEmptySlot = 0;
 inline constexpr uint64_t kLocationUnitsMax = (uint64_t{1} << 40) - 1;  // 8 TiB of region
+inline constexpr uint64_t kItemBytesMax = uint64_t{1} << 40;             // that a size code is defined for
 inline constexpr uint32_t kSlotTagShift = 52;
 inline constexpr uint64_t kSlotTagMask = uint64_t{0xfff} << kSlotTagShift;
 
-// Rounds `bytes` up to a size that a slot can say, as its 12-bit code. At most 2^40 bytes.
+// Rounds `bytes` up to a size that a slot can say, as its 12-bit code. At most kItemBytesMax.
 constexpr uint32_t EncodeItemSize(uint64_t bytes) {
   uint64_t units = (bytes + kLocationUnitBytes - 1) / kLocationUnitBytes;
   if (units < 256) return static_cast<uint32_t>(units);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/string_view.h"
 #include "common/layout/frames.h"
+#include "common/layout/slot.h"
 
 namespace kvd {
 namespace {
@@ -61,7 +62,7 @@ Welcome MakeRefusal(WelcomeStatus status, std::string_view why) {
   welcome.version = kProtocolVersion;
   welcome.version_min = kProtocolVersion;
   welcome.status = static_cast<uint32_t>(status);
-  std::memcpy(welcome.text, why.data(), std::min(why.size(), sizeof(welcome.text) - 1));
+  why.copy(welcome.text, sizeof(welcome.text) - 1);
   return welcome;
 }
 
@@ -77,6 +78,9 @@ absl::Status ParseWelcome(std::span<const std::byte> frame, Welcome& welcome) {
   if (frame.size() != sizeof(Welcome)) return absl::DataLossError("the server's answer has a wrong length");
   if (welcome.frame_bytes < kFrameBytesMin || welcome.frame_bytes > kFrameBytesMax) {
     return absl::DataLossError(absl::StrCat("admitted with frames of ", welcome.frame_bytes, " bytes"));
+  }
+  if (welcome.max_value_bytes > kItemBytesMax) {
+    return absl::DataLossError(absl::StrCat("admitted with values of up to ", welcome.max_value_bytes, " bytes"));
   }
   if (welcome.credits == 0) return absl::DataLossError("admitted without a credit");
   if (absl::Status geometry = CheckGeometry(GeometryOf(welcome)); !geometry.ok()) {
