@@ -1,7 +1,6 @@
 #include "client/internal/region_reader.h"
 
 #include <algorithm>
-#include <atomic>
 #include <thread>
 
 #include "common/base/clock.h"
@@ -16,14 +15,6 @@ namespace {
 constexpr uint64_t kItemBufferFloorBytes = 16384;
 constexpr uint64_t kScratchBufferFloorBytes = 1024;
 constexpr int kPauseRoundsMax = 8;  // up to 2^8 pauses, some microseconds; then the processor is given away as well
-
-// Acquire: what is loaded after this is no older than what was loaded before. Its partners are what orders the steps of
-// an update in the server, and the kernel, which marks the lifeline before it releases what lets the next kvd start.
-void OrderLoads() {
-#if !defined(KVD_TSAN)  // GCC's thread sanitizer does not know fences
-  std::atomic_thread_fence(std::memory_order_acquire);
-#endif
-}
 
 }  // namespace
 
@@ -56,7 +47,8 @@ absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::
   read_bytes_ += read.length;
   if (!window_.empty()) {
     RacyCopy(into, window_.data() + ToBytes(read.offset), read.length);
-    OrderLoads();
+    // Its partner is what orders the steps of an update in the server.
+    LoadFence();
   } else {
     KVD_RETURN_IF_ERROR(PostAndWait(read, into, deadline_ns));
   }
@@ -87,7 +79,8 @@ absl::Status RegionReader::AwaitPosted(int64_t deadline_ns) {
 
 absl::Status RegionReader::CheckAlive() {
   if (window_.empty()) return absl::OkStatus();  // a READ that completed is proof enough
-  OrderLoads();
+  // Its partner is the kernel, which marks the lifeline before it releases what lets the next kvd start.
+  LoadFence();
   const auto* superblock = reinterpret_cast<const Superblock*>(window_.data());
   if (LifelineAlive(__atomic_load_n(&superblock->lifeline.word, __ATOMIC_RELAXED))) [[likely]] {
     return absl::OkStatus();
