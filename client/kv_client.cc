@@ -119,19 +119,39 @@ class Client::Impl {
   absl::Status FindItem(std::string_view key, const OperationOptions& options, const Use& use) {
     Session& session = *session_;
     const uint64_t hash = session.Hash(key);
+    const Slot remembered = session.locations.Find(hash);
+    ItemView item;
+    Slot slot = remembered;
+    const bool found = remembered == kEmptySlot ? session.window_get.Find(key, hash, item, slot)
+                                                : session.window_get.FindAt(key, slot, item);
+    if (!found) return FindItemByMachine(key, hash, remembered, options, use);
+    counted_.reads += remembered == kEmptySlot ? 2 : 1;
+    counted_.read_bytes += ItemBytesOf(slot) + (remembered == kEmptySlot ? kBucketHeaderBytes : 0);
+    KVD_RETURN_IF_ERROR(session.reader.CheckAlive());
+    NoteLocation(hash, slot, remembered);
+    return use(item);
+  }
+
+  void NoteLocation(uint64_t hash, Slot slot, Slot remembered) {
+    if (slot == remembered) {
+      ++counted_.location_hits;
+    } else {
+      session_->locations.Remember(hash, slot);
+    }
+  }
+
+  template <typename Use>
+  absl::Status FindItemByMachine(std::string_view key, uint64_t hash, Slot remembered, const OperationOptions& options,
+                                 const Use& use) {
+    Session& session = *session_;
+    GetMachine& machine = session.machine;
     // Loads from a mapped region take a bounded number of rounds, so no clock is needed until the server is asked.
     const int64_t deadline_ns = session.channel->window().empty() ? DeadlineNs(options) : kNoDeadline;
-    GetMachine& machine = session.machine;
-    const Slot remembered = session.locations.Find(hash);
     const GetMachine::Need first =
         remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
     KVD_ASSIGN_OR_RETURN(const GetMachine::Need need, session.reader.Run(machine, first, deadline_ns));
     if (need == GetMachine::Need::kFound) [[likely]] {
-      if (machine.slot() != remembered) {
-        session.locations.Remember(hash, machine.slot());
-      } else {
-        ++counted_.location_hits;
-      }
+      NoteLocation(hash, machine.slot(), remembered);
       return use(machine.item());
     }
     if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
@@ -12,6 +13,7 @@
 #include "client/cli/invocation.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
+#include "common/base/units.h"
 
 namespace kvd::cli {
 namespace {
@@ -59,11 +61,21 @@ ExitCode RunStat(Invocation& run) {
   return ExitCode::kDone;
 }
 
-// What of the statistics describes a server in a few lines, by the servers' names for it.
+// What of the statistics describes a server in a few lines, by the server's names for it.
 constexpr std::string_view kDescription[] = {
-    "version", "commit", "pid",          "uptime",    "uptime_s", "uptime_seconds", "incarnation",
-    "items",   "memory", "memory_bytes", "hugepages", "pages",    "pollers",        "sessions",
+    "version",         "commit",     "pid",       "uptime_seconds", "transports",
+    "memory_bytes",    "free_bytes", "page_kind", "items",          "user_bytes",
+    "max_value_bytes", "pollers",    "sessions",
 };
+
+// "64 MiB" for a person; a program gets the number under its full name.
+void MakeReadable(std::string& name, std::string& value) {
+  constexpr std::string_view kBytes = "_bytes";
+  uint64_t bytes = 0;
+  if (!name.ends_with(kBytes) || !absl::SimpleAtoi(value, &bytes)) return;
+  name.resize(name.size() - kBytes.size());
+  value = FormatBytes(bytes);
+}
 
 ExitCode RunInfo(Invocation& run) {
   KeyValueStore* store = run.Store();
@@ -72,8 +84,10 @@ ExitCode RunInfo(Invocation& run) {
   if (!statistics.ok()) return run.Fail("", StoreFailure(statistics.status()));
   Statistics description = {{"server", store->target()}};
   for (const std::string_view wanted : kDescription) {
-    for (const auto& [name, value] : *statistics) {
-      if (name == wanted) description.emplace_back(name, value);
+    for (auto [name, value] : *statistics) {
+      if (name != wanted) continue;
+      if (run.format() != OutputFormat::kJson) MakeReadable(name, value);
+      description.emplace_back(std::move(name), std::move(value));
     }
   }
   Print(run, description);
@@ -156,7 +170,7 @@ constinit const Command kInfoCommand = {
     .name = "info",
     .arguments = "",
     .summary = "describe the server in a few lines",
-    .details = "",
+    .details = "A part of what stat prints, with sizes made readable; -w json has them in bytes.\n",
     .examples = "kvcli info\n",
     .flags = {},
     .arguments_min = 0,

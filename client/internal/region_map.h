@@ -2,6 +2,7 @@
 // and never an answer.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +18,8 @@ class RegionMap {
   RegionMap(const Geometry& geometry, uint64_t item_bytes_max)
       : geometry_(geometry),
         item_bytes_max_(item_bytes_max),
+        segment_shift_(std::countr_zero(geometry.buckets_per_segment())),
+        bucket_shift_(std::countr_zero(geometry.bucket_bytes)),
         bucket_counts_(geometry.shard_count, 1),
         segments_(geometry.directory_entries, 0) {}
 
@@ -40,12 +43,12 @@ class RegionMap {
 
   // Where the bucket lies; offset zero if its directory entry has not been read yet or cannot exist.
   RegionOffset BucketOffset(uint32_t shard, BucketIndex bucket) const {
-    const uint64_t index = geometry_.DirectoryIndex(shard, bucket);
+    const uint64_t index = uint64_t{ToNumber(bucket) >> segment_shift_} * geometry_.shard_count + shard;
     if (index >= segments_.size()) return RegionOffset{0};
-    const uint32_t segment = segments_[index];
+    const uint64_t segment = segments_[index];
     if (segment == 0) return RegionOffset{0};
-    return RegionOffset{uint64_t{segment} * kSegmentBytes +
-                        uint64_t{ToNumber(bucket) % geometry_.buckets_per_segment()} * geometry_.bucket_bytes};
+    const uint64_t in_segment = ToNumber(bucket) & ((1u << segment_shift_) - 1);
+    return RegionOffset{segment * kSegmentBytes + (in_segment << bucket_shift_)};
   }
 
   // Segment 0 holds the superblock and is never an index segment, so zero can mean "unknown". Ignored if the segment
@@ -59,6 +62,8 @@ class RegionMap {
  private:
   Geometry geometry_;
   uint64_t item_bytes_max_;
+  int segment_shift_;  // of buckets per segment
+  int bucket_shift_;   // of bytes per bucket
   std::vector<uint32_t> bucket_counts_;
   std::vector<uint32_t> segments_;
 };

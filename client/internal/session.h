@@ -12,6 +12,7 @@
 #include "client/internal/region_reader.h"
 #include "client/internal/requester.h"
 #include "client/kv_client.h"
+#include "client/internal/window_get.h"
 #include "common/base/hash.h"
 #include "common/layout/item.h"
 #include "common/protocol/handshake.h"
@@ -29,6 +30,7 @@ struct Session {
         requester(*channel),
         // Reading a bucket whole saves round trips; where the region is mapped there are none to save.
         machine(map, options.read_whole_buckets || channel->window().empty()),
+        window_get(options.read_whole_buckets ? nullptr : channel->window().data(), map),
         locations(options.location_cache_entries),
         hash_seed(map.geometry().hash_seed()) {}
 
@@ -39,6 +41,7 @@ struct Session {
   RegionReader reader;
   Requester requester;
   GetMachine machine;
+  WindowGet window_get;
   LocationCache locations;
   const uint64_t hash_seed;
 };

@@ -13,7 +13,7 @@
 namespace kvd {
 
 // A bit for each slot whose tag is `tag`; empty slots excluded.
-inline uint32_t MatchTags(const Slot (&slots)[kSlotsPerHeader], uint32_t tag) {
+[[gnu::always_inline]] inline uint32_t MatchTags(const Slot (&slots)[kSlotsPerHeader], uint32_t tag) {
   uint32_t matches = 0;
 #if defined(__SSE4_1__)
   const __m128i mask = _mm_set1_epi64x(static_cast<int64_t>(kSlotTagMask));

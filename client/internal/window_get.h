@@ -1,0 +1,46 @@
+// The first attempt of a GET where the region is mapped: tag, slot, item, verdict, with as few instructions and stores as
+// it takes, so that the processor overlaps independent GETs. It only ever says "found", in the words of JudgeItem like
+// everybody else; whatever else it meets is left to GetMachine, which begins anew.
+//
+// A GetMachine alone would do. But it keeps a copy of the header and its own state in memory, which costs a
+// dependent GET little and an independent one the overlap with its neighbours (docs/benchmarks.md has the figures).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "client/internal/region_map.h"
+#include "common/layout/slot.h"
+#include "common/protocol/judge_item.h"
+
+namespace kvd {
+
+class WindowGet {
+ public:
+  // Items up to this size are tried: one cold page, and the copy stays in the first-level cache.
+  static constexpr uint64_t kItemBytesMax = 4096;
+
+  // `window`: the mapped region, or null (then nothing is ever found). `map` outlives the object.
+  WindowGet(const std::byte* window, const RegionMap& map);
+
+  // True: `item` holds the key's current value, pointing into this object's buffer (valid until the next call), and `slot`
+  // says where it lies. False says nothing. The caller still has to look at the lifeline. Never blocks.
+  bool Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) { return find_(*this, key, hash, item, slot); }
+
+  // The same for an item whose slot is known.
+  bool FindAt(std::string_view key, Slot slot, ItemView& item) { return find_at_(*this, key, slot, item); }
+
+ private:
+  friend struct WindowGetSteps;
+  using FindFunction = bool (*)(WindowGet&, std::string_view, uint64_t, ItemView&, Slot&);
+  using FindAtFunction = bool (*)(WindowGet&, std::string_view, Slot, ItemView&);
+
+  const std::byte* const window_;
+  const RegionMap& map_;
+  FindFunction find_;
+  FindAtFunction find_at_;
+  alignas(kCacheLineBytes) std::byte buffer_[kItemBytesMax];
+};
+
+}  // namespace kvd
