@@ -1,0 +1,623 @@
+#include "tests/golden/golden_cases.h"
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "common/base/checksum.h"
+#include "common/base/hash.h"
+#include "common/layout/bucket.h"
+#include "common/layout/checked_word.h"
+#include "common/layout/frames.h"
+#include "common/layout/hello.h"
+#include "common/layout/item.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/geometry.h"
+#include "common/protocol/handshake.h"
+#include "common/transport/shm/session_segment.h"
+
+namespace kvd::test {
+namespace {
+
+constexpr uint64_t kIncarnation = 0x0123456789abcdef;
+constexpr uint64_t kRegionBytes = uint64_t{64} << 20;
+constexpr uint32_t kBucketBytes = 1024;
+constexpr uint32_t kShards = 2;
+constexpr uint32_t kDirectoryEntries = 8;
+
+template <typename T>
+std::string BytesOf(const T& object) {
+  return std::string(reinterpret_cast<const char*>(&object), sizeof(object));
+}
+
+// --- items ---
+
+struct ItemSpec {
+  std::string key;
+  std::string value;
+  ItemState state = ItemState::kLive;
+  uint64_t version = 0;
+  std::optional<uint64_t> expiry_unix_us = std::nullopt;
+  std::optional<uint32_t> user_flags = std::nullopt;
+  bool long_value = false;
+
+  uint8_t flags() const {
+    return static_cast<uint8_t>((expiry_unix_us ? kItemHasExpiry : 0) |
+                                (user_flags ? kItemHasUserFlags : 0) |
+                                (long_value ? kItemLongValue : 0));
+  }
+  uint64_t bytes() const { return ItemBytes(flags(), key.size(), value.size()); }
+};
+
+const char* NameOf(ItemState state) {
+  switch (state) {
+    case ItemState::kDead:
+      return "dead";
+    case ItemState::kWriting:
+      return "writing";
+    case ItemState::kLive:
+      return "live";
+  }
+  return "?";
+}
+
+std::string Encode(const ItemSpec& spec, RegionOffset location) {
+  ItemHeader header{};
+  header.version_and_state = PackVersion(spec.version, spec.state);
+  header.key_len = static_cast<uint16_t>(spec.key.size());
+  header.flags = spec.flags();
+  header.value_len = spec.long_value ? 0 : static_cast<uint32_t>(spec.value.size());
+  std::string bytes = BytesOf(header);
+  if (spec.expiry_unix_us) bytes += BytesOf(*spec.expiry_unix_us);
+  if (spec.user_flags) bytes += BytesOf(uint64_t{*spec.user_flags});
+  if (spec.long_value) bytes += BytesOf(uint64_t{spec.value.size()});
+  bytes += spec.key + spec.value;
+  bytes.resize(spec.bytes());
+  header.checksum = Checksum64(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
+                               ItemSeed(kIncarnation, location, spec.version));
+  return bytes.replace(0, sizeof(header), BytesOf(header));
+}
+
+Json Describe(const ItemSpec& spec) {
+  Json item;
+  item["state"] = NameOf(spec.state);
+  item["version"] = spec.version;
+  if (spec.expiry_unix_us) item["expiry_unix_us"] = *spec.expiry_unix_us;
+  if (spec.user_flags) item["user_flags"] = *spec.user_flags;
+  item["key"] = spec.key;
+  item["value"] = spec.value;
+  return item;
+}
+
+GoldenCase ItemCase(std::string name, const ItemSpec& spec) {
+  constexpr RegionOffset kLocation{0x123458};
+  return {std::move(name),
+          "item",
+          {{"incarnation", kIncarnation}, {"location", ToBytes(kLocation)}},
+          Describe(spec),
+          Encode(spec, kLocation)};
+}
+
+void AddItems(std::vector<GoldenCase>& cases) {
+  const std::string text = "The quick brown fox jumps over the lazy dog. ";
+  std::string long_text;
+  while (long_text.size() < 3000) long_text += std::to_string(long_text.size()) + " " + text;
+  cases.push_back(ItemCase(
+      "item_plain", {.key = "user:1000", .value = text, .version = 1'700'000'000'000'000 << 10}));
+  cases.push_back(ItemCase("item_smallest", {.key = "k", .value = "", .version = 1}));
+  cases.push_back(ItemCase("item_padded", {.key = "sixteen bytes...", .value = "v", .version = 2}));
+  cases.push_back(ItemCase(
+      "item_expiry",
+      {.key = "user:1000", .value = text, .version = 3, .expiry_unix_us = 1'893'456'000'000'000}));
+  cases.push_back(
+      ItemCase("item_user_flags",
+               {.key = "user:1000", .value = text, .version = 4, .user_flags = 0xcafe0001}));
+  cases.push_back(ItemCase("item_long_value",
+                           {.key = "user:1000", .value = text, .version = 5, .long_value = true}));
+  cases.push_back(ItemCase("item_all_words", {.key = "user:1000",
+                                              .value = text + text + text + text,
+                                              .version = kVersionMax,
+                                              .expiry_unix_us = 1,
+                                              .user_flags = 0xffffffff,
+                                              .long_value = true}));
+  cases.push_back(ItemCase(
+      "item_dead", {.key = "gone", .value = "old", .state = ItemState::kDead, .version = 6}));
+  cases.push_back(
+      ItemCase("item_writing",
+               {.key = "coming", .value = "new", .state = ItemState::kWriting, .version = 7}));
+  cases.push_back(
+      ItemCase("item_400", {.key = "key", .value = long_text.substr(0, 400), .version = 8}));
+  cases.push_back(
+      ItemCase("item_3000", {.key = "key", .value = long_text.substr(0, 3000), .version = 9}));
+}
+
+// --- region ---
+
+void AddRegionHead(std::vector<GoldenCase>& cases) {
+  Superblock superblock{};
+  RegionIdentity& identity = superblock.identity;
+  identity.magic = kSuperblockMagic;
+  identity.layout_version = kLayoutVersion;
+  identity.incarnation = kIncarnation;
+  identity.region_bytes = kRegionBytes;
+  identity.bucket_bytes = kBucketBytes;
+  identity.shard_count = kShards;
+  identity.directory_offset = sizeof(Superblock);
+  identity.directory_entries = kDirectoryEntries;
+  identity.segment_bytes = kSegmentBytes;
+  identity.created_unix_us = 1'700'000'000'123'456;
+  identity.checksum = Checksum64(&identity, offsetof(RegionIdentity, checksum), kSuperblockMagic);
+  superblock.lifeline.word = 4711;
+  superblock.bucket_counts[0] =
+      PackCheckedWord(CheckedWordKind::kBucketCount, 0, kIncarnation, 1500);
+  superblock.bucket_counts[1] =
+      PackCheckedWord(CheckedWordKind::kBucketCount, 1, kIncarnation, 1024);
+  std::string bytes = BytesOf(superblock);
+  Json directory = Json::array();
+  for (uint32_t i = 0; i < kDirectoryEntries; ++i) {
+    const bool set = i < 3;
+    const uint32_t segment = 1 + 2 * i;
+    bytes +=
+        BytesOf(set ? PackCheckedWord(CheckedWordKind::kDirectoryEntry, i, kIncarnation, segment)
+                    : uint64_t{0});
+    directory.push_back(set ? Json(segment) : Json(nullptr));
+  }
+  const Json content = {{"layout_version", kLayoutVersion},
+                        {"feature_bits", 0},
+                        {"incarnation", kIncarnation},
+                        {"region_bytes", kRegionBytes},
+                        {"bucket_bytes", kBucketBytes},
+                        {"shard_count", kShards},
+                        {"directory_offset", sizeof(Superblock)},
+                        {"directory_entries", kDirectoryEntries},
+                        {"segment_bytes", kSegmentBytes},
+                        {"created_unix_us", 1'700'000'000'123'456},
+                        {"lifeline", 4711},
+                        {"bucket_counts", {1500, 1024}},
+                        {"directory", directory}};
+  cases.push_back({"region_head", "region_head", Json::object(), content, bytes});
+}
+
+Json DescribeSlots(const BucketHeader& header) {
+  Json slots = Json::array();
+  for (const Slot slot : header.slots) {
+    slots.push_back(slot == kEmptySlot ? Json(nullptr)
+                                       : Json({{"tag", TagOf(slot)},
+                                               {"item_bytes", ItemBytesOf(slot)},
+                                               {"location", ToBytes(LocationOf(slot))}}));
+  }
+  return slots;
+}
+
+void AddBucket(std::vector<GoldenCase>& cases) {
+  constexpr uint32_t kShard = 1;
+  constexpr BucketIndex kBucket{1029};
+  constexpr uint64_t kAt = 5 * kSegmentBytes + 5 * kBucketBytes;
+  constexpr RegionOffset kOverflow{0x3f00080};
+  const ItemSpec items[] = {
+      {.key = "apple", .value = "red", .version = 1001},
+      {.key = "pear", .value = "green", .version = 1002, .user_flags = 7},
+      {.key = "quince",
+       .value = std::string(100, 'q'),
+       .state = ItemState::kWriting,
+       .version = 1003},
+  };
+  BucketHeader header{};
+  header.version = 42;
+  header.link = PackLink(11, kOverflow);
+  std::string local(kBucketBytes - kBucketHeaderBytes, '\0');
+  Json described = Json::array();
+  uint64_t at = kBucketHeaderBytes;
+  uint32_t index = 0;
+  for (const ItemSpec& item : items) {
+    const RegionOffset location{kAt + at};
+    const uint64_t hash = HashKey(item.key, Mix64(kIncarnation ^ 0x68617368));
+    header.slots[index] = PackSlot(SlotTag(hash), item.bytes(), location);
+    local.replace(at - kBucketHeaderBytes, item.bytes(), Encode(item, location));
+    Json one = Describe(item);
+    one["slot"] = index;
+    described.push_back(one);
+    at += RoundUpItemSize(item.bytes());
+    index += 2;  // with empty slots between them
+  }
+  header.slots[13] = PackSlot(0xfff, 5000, RegionOffset{0x2000000});  // in the heap
+  header.checksum =
+      HeaderChecksum(header, HeaderSeed(kIncarnation, kShard, kBucket, RegionOffset{0}));
+  cases.push_back({"bucket",
+                   "bucket",
+                   {{"incarnation", kIncarnation},
+                    {"shard", kShard},
+                    {"bucket", ToNumber(kBucket)},
+                    {"offset", kAt}},
+                   {{"version", 42},
+                    {"depth", 11},
+                    {"overflow", ToBytes(kOverflow)},
+                    {"slots", DescribeSlots(header)},
+                    {"local_items", described}},
+                   BytesOf(header) + local});
+
+  BucketHeader overflow{};
+  overflow.version = 3;
+  overflow.link = PackLink(0, RegionOffset{0});
+  overflow.slots[0] = PackSlot(0, 2048, RegionOffset{0x2100000});
+  overflow.slots[7] = PackSlot(0x123, uint64_t{1} << 20, RegionOffset{0x2200000});
+  overflow.checksum =
+      HeaderChecksum(overflow, HeaderSeed(kIncarnation, kShard, kBucket, kOverflow));
+  cases.push_back(
+      {"overflow_header",
+       "overflow_header",
+       {{"incarnation", kIncarnation},
+        {"shard", kShard},
+        {"bucket", ToNumber(kBucket)},
+        {"offset", ToBytes(kOverflow)}},
+       {{"version", 3}, {"depth", 0}, {"overflow", 0}, {"slots", DescribeSlots(overflow)}},
+       BytesOf(overflow)});
+}
+
+// --- handshake ---
+
+void AddHandshake(std::vector<GoldenCase>& cases) {
+  Hello hello{};
+  hello.magic = kHelloMagic;
+  hello.version_min = 1;
+  hello.version_max = kProtocolVersion;
+  hello.client_id = 0xfedcba9876543210;
+  hello.credits_wanted = 16;
+  hello.pid = 4712;
+  std::strncpy(hello.name, "kvcli", sizeof(hello.name) - 1);
+  cases.push_back({"hello",
+                   "hello",
+                   Json::object(),
+                   {{"version_min", 1},
+                    {"version_max", 1},
+                    {"feature_bits", 0},
+                    {"client_id", 0xfedcba9876543210},
+                    {"credits_wanted", 16},
+                    {"pid", 4712},
+                    {"name", "kvcli"}},
+                   BytesOf(hello)});
+
+  Welcome welcome{};
+  welcome.magic = kWelcomeMagic;
+  welcome.version = kProtocolVersion;
+  welcome.version_min = 1;
+  welcome.incarnation = kIncarnation;
+  welcome.region_bytes = kRegionBytes;
+  welcome.region_address = 0x7f0000000000;
+  welcome.region_key = 0x00123456;
+  welcome.bucket_bytes = kBucketBytes;
+  welcome.shard_count = kShards;
+  welcome.directory_entries = kDirectoryEntries;
+  welcome.directory_offset = sizeof(Superblock);
+  welcome.session_id = 99;
+  welcome.credits = 16;
+  welcome.frame_bytes = kFrameBytesDefault;
+  welcome.max_value_bytes = uint64_t{64} << 20;
+  welcome.server_unix_us = 1'700'000'001'000'000;
+  welcome.server_pid = 4711;
+  cases.push_back({"welcome_admitted",
+                   "welcome",
+                   Json::object(),
+                   {{"version", 1},
+                    {"version_min", 1},
+                    {"status", "admitted"},
+                    {"feature_bits", 0},
+                    {"incarnation", kIncarnation},
+                    {"region_bytes", kRegionBytes},
+                    {"region_address", 0x7f0000000000},
+                    {"region_key", 0x123456},
+                    {"bucket_bytes", kBucketBytes},
+                    {"shard_count", kShards},
+                    {"directory_entries", kDirectoryEntries},
+                    {"directory_offset", sizeof(Superblock)},
+                    {"session_id", 99},
+                    {"credits", 16},
+                    {"frame_bytes", kFrameBytesDefault},
+                    {"max_value_bytes", uint64_t{64} << 20},
+                    {"server_unix_us", 1'700'000'001'000'000},
+                    {"server_pid", 4711},
+                    {"text", ""}},
+                   BytesOf(welcome)});
+
+  cases.push_back({"welcome_refused",
+                   "welcome",
+                   Json::object(),
+                   {{"version", 1},
+                    {"version_min", 1},
+                    {"status", "full"},
+                    {"text", "8 clients are connected"}},
+                   BytesOf(MakeRefusal(WelcomeStatus::kFull, "8 clients are connected"))});
+}
+
+// --- requests and replies ---
+
+struct RequestSpec {
+  Opcode opcode;
+  const char* name;
+  std::string key;
+  std::string value;
+  bool pulled = false;
+  uint64_t expiry_unix_us = 0;
+  uint32_t user_flags = 0;
+  uint64_t compare_version = 0;
+  uint64_t argument = 0;
+};
+
+void AddRequest(std::vector<GoldenCase>& cases, std::string name, const RequestSpec& spec) {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(spec.opcode);
+  header.flags = static_cast<uint8_t>((spec.pulled ? kRequestPull : 0) |
+                                      (spec.expiry_unix_us != 0 ? kRequestExpiry : 0) |
+                                      (spec.user_flags != 0 ? kRequestUserFlags : 0));
+  header.key_len = static_cast<uint16_t>(spec.key.size());
+  header.user_flags = spec.user_flags;
+  header.request_id = cases.size();
+  header.value_len = spec.pulled ? 100'000 : spec.value.size();
+  header.compare_version = spec.compare_version;
+  header.expiry_unix_us = spec.expiry_unix_us;
+  header.argument = spec.argument;
+  Json content = {{"opcode", spec.name}, {"request_id", header.request_id}, {"key", spec.key}};
+  content["value_len"] = header.value_len;
+  if (spec.pulled) {
+    header.pull_address = 0x1000;
+    header.pull_key = 5;
+    content["pull_address"] = 0x1000;
+    content["pull_key"] = 5;
+  } else {
+    content["value"] = spec.value;
+  }
+  if (spec.expiry_unix_us != 0) content["expiry_unix_us"] = spec.expiry_unix_us;
+  if (spec.user_flags != 0) content["user_flags"] = spec.user_flags;
+  content["compare_version"] = spec.compare_version;
+  content["argument"] = spec.argument;
+  cases.push_back({std::move(name), "request", Json::object(), content,
+                   BytesOf(header) + spec.key + spec.value});
+}
+
+void AddRequests(std::vector<GoldenCase>& cases) {
+  AddRequest(cases, "request_ping",
+             {.opcode = Opcode::kPing, .name = "ping", .key = "", .value = "echo"});
+  AddRequest(cases, "request_get",
+             {.opcode = Opcode::kGet, .name = "get", .key = "user:1000", .value = ""});
+  AddRequest(cases, "request_put",
+             {.opcode = Opcode::kPut, .name = "put", .key = "user:1000", .value = "the value"});
+  AddRequest(
+      cases, "request_put_pull",
+      {.opcode = Opcode::kPut, .name = "put", .key = "user:1000", .value = "", .pulled = true});
+  AddRequest(cases, "request_put_all_fields",
+             {.opcode = Opcode::kPut,
+              .name = "put",
+              .key = "user:1000",
+              .value = "the value",
+              .expiry_unix_us = 1'893'456'000'000'000,
+              .user_flags = 0xcafe0001,
+              .compare_version = 1001});
+  AddRequest(cases, "request_delete",
+             {.opcode = Opcode::kDelete, .name = "delete", .key = "user:1000", .value = ""});
+  AddRequest(cases, "request_exists",
+             {.opcode = Opcode::kExists, .name = "exists", .key = "user:1000", .value = ""});
+  AddRequest(cases, "request_stat",
+             {.opcode = Opcode::kStat, .name = "stat", .key = "", .value = "", .argument = 4000});
+  AddRequest(cases, "request_release",
+             {.opcode = Opcode::kRelease, .name = "release", .key = "", .value = ""});
+}
+
+struct ReplySpec {
+  Opcode opcode;
+  const char* name;
+  ReplyStatus status = ReplyStatus::kOk;
+  const char* status_name = "ok";
+  uint8_t flags = 0;
+  uint32_t user_flags = 0;
+  uint64_t version = 0;
+  Slot slot = kEmptySlot;
+  uint64_t value_len = 0;
+  uint64_t expiry_unix_us = 0;
+  std::string payload;
+};
+
+void AddReply(std::vector<GoldenCase>& cases, std::string name, const ReplySpec& spec) {
+  ReplyHeader header{};
+  header.opcode = static_cast<uint8_t>(spec.opcode);
+  header.flags = spec.flags;
+  header.status = static_cast<uint16_t>(spec.status);
+  header.user_flags = spec.user_flags;
+  header.request_id = cases.size();
+  header.version = spec.version;
+  header.slot = spec.slot;
+  header.value_len = spec.value_len;
+  header.expiry_unix_us = spec.expiry_unix_us;
+  Json content = {{"opcode", spec.name},
+                  {"status", spec.status_name},
+                  {"request_id", header.request_id},
+                  {"inline", (spec.flags & kReplyInline) != 0},
+                  {"held", (spec.flags & kReplyHeld) != 0},
+                  {"error_text", (spec.flags & kReplyErrorText) != 0}};
+  if ((spec.flags & kReplyUserFlags) != 0) content["user_flags"] = spec.user_flags;
+  content["version"] = spec.version;
+  if (spec.slot != kEmptySlot) {
+    content["slot"] = {{"tag", TagOf(spec.slot)},
+                       {"item_bytes", ItemBytesOf(spec.slot)},
+                       {"location", ToBytes(LocationOf(spec.slot))}};
+  }
+  content["value_len"] = spec.value_len;
+  content["expiry_unix_us"] = spec.expiry_unix_us;
+  content["payload"] = spec.payload;
+  cases.push_back(
+      {std::move(name), "reply", Json::object(), content, BytesOf(header) + spec.payload});
+}
+
+void AddReplies(std::vector<GoldenCase>& cases) {
+  const Slot slot = PackSlot(0xabc, 100'000, RegionOffset{0x2000000});
+  const std::string text = "frame is shorter than a request header";
+  AddReply(cases, "reply_ping",
+           {.opcode = Opcode::kPing,
+            .name = "ping",
+            .flags = kReplyInline,
+            .value_len = 4,
+            .payload = "echo"});
+  AddReply(cases, "reply_get_inline",
+           {.opcode = Opcode::kGet,
+            .name = "get",
+            .flags = kReplyInline | kReplyUserFlags,
+            .user_flags = 0xcafe0001,
+            .version = 1002,
+            .slot = slot,
+            .value_len = 9,
+            .expiry_unix_us = 1'893'456'000'000'000,
+            .payload = "the value"});
+  AddReply(cases, "reply_get_held",
+           {.opcode = Opcode::kGet,
+            .name = "get",
+            .flags = kReplyHeld,
+            .version = 1003,
+            .slot = slot,
+            .value_len = 99'900,
+            .payload = ""});
+  AddReply(cases, "reply_put",
+           {.opcode = Opcode::kPut, .name = "put", .version = 1004, .slot = slot, .payload = ""});
+  AddReply(cases, "reply_put_too_large",
+           {.opcode = Opcode::kPut,
+            .name = "put",
+            .status = ReplyStatus::kTooLarge,
+            .status_name = "too_large",
+            .value_len = uint64_t{64} << 20,
+            .payload = ""});
+  AddReply(cases, "reply_delete_not_found",
+           {.opcode = Opcode::kDelete,
+            .name = "delete",
+            .status = ReplyStatus::kNotFound,
+            .status_name = "not_found",
+            .payload = ""});
+  AddReply(cases, "reply_exists",
+           {.opcode = Opcode::kExists,
+            .name = "exists",
+            .version = 1002,
+            .slot = slot,
+            .value_len = 99'900,
+            .payload = ""});
+  AddReply(cases, "reply_stat",
+           {.opcode = Opcode::kStat, .name = "stat", .value_len = 4010, .payload = "items 100\n"});
+  AddReply(cases, "reply_release", {.opcode = Opcode::kRelease, .name = "release", .payload = ""});
+  AddReply(cases, "reply_malformed",
+           {.opcode = Opcode::kPut,
+            .name = "put",
+            .status = ReplyStatus::kMalformed,
+            .status_name = "malformed",
+            .flags = kReplyErrorText,
+            .value_len = text.size(),
+            .payload = text});
+}
+
+// --- shared-memory sessions ---
+
+void AddSession(std::vector<GoldenCase>& cases) {
+  const SessionLayout layout = SessionLayout::Of(16, kFrameBytesDefault);
+  SessionHeader header{};
+  header.magic = kSessionMagic;
+  header.layout_version = kSessionLayoutVersion;
+  header.credits = layout.credits;
+  header.frame_bytes = layout.frame_bytes;
+  header.slot_bytes = layout.slot_bytes;
+  header.client_sleeping = 1;
+  header.closed = 14;
+  header.text_bytes = 11;
+  std::memcpy(header.text, "the reason.", 11);
+  cases.push_back({"session_header",
+                   "session_header",
+                   Json::object(),
+                   {{"layout_version", 1},
+                    {"credits", 16},
+                    {"frame_bytes", kFrameBytesDefault},
+                    {"slot_bytes", layout.slot_bytes},
+                    {"requests_offset", layout.requests_offset()},
+                    {"replies_offset", layout.replies_offset()},
+                    {"segment_bytes", layout.segment_bytes()},
+                    {"server_sleeping", 0},
+                    {"client_sleeping", 1},
+                    {"closed", 14},
+                    {"text", "the reason."}},
+                   BytesOf(header)});
+
+  const std::string frame = "a frame of a ring";
+  const SlotHeader slot{3, static_cast<uint32_t>(frame.size())};
+  cases.push_back({"ring_slot",
+                   "ring_slot",
+                   Json::object(),
+                   {{"stamp", 3}, {"frame", frame}},
+                   BytesOf(slot) + frame});
+
+  const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kRegister), 5, uint64_t{1} << 20};
+  cases.push_back({"segment_notice",
+                   "segment_notice",
+                   Json::object(),
+                   {{"action", "register"}, {"segment_id", 5}, {"length_bytes", uint64_t{1} << 20}},
+                   BytesOf(notice)});
+}
+
+}  // namespace
+
+std::string GoldenCase::JsonText() const {
+  return Json({{"kind", kind}, {"context", context}, {"content", content}}).dump(2) + "\n";
+}
+
+std::vector<GoldenCase> GoldenCases() {
+  std::vector<GoldenCase> cases;
+  AddRegionHead(cases);
+  AddBucket(cases);
+  AddItems(cases);
+  AddHandshake(cases);
+  AddRequests(cases);
+  AddReplies(cases);
+  AddSession(cases);
+  return cases;
+}
+
+std::string VectorsText() {
+  std::string pattern;
+  for (size_t i = 0; i < 5000; ++i) pattern += static_cast<char>(PatternByte(i));
+  Json checksums = Json::array();
+  const auto checksum = [&](size_t length, uint64_t seed) {
+    checksums.push_back({{"length", length},
+                         {"seed", seed},
+                         {"xxh3_64", Checksum64(pattern.data(), length, seed)}});
+  };
+  for (size_t length = 0; length <= 300; ++length)
+    checksum(length, length % 3 == 0 ? 0 : kIncarnation * length);
+  for (const size_t length : {512, 1023, 1024, 1025, 1088, 2048, 2049, 4096, 5000}) {
+    checksum(length, 0);
+    checksum(length, kIncarnation);
+  }
+  Json mixes = Json::array();
+  for (const uint64_t word : {uint64_t{0}, uint64_t{1}, kIncarnation, ~uint64_t{0}}) {
+    mixes.push_back({{"word", word}, {"mix64", Mix64(word)}});
+  }
+  Json sizes = Json::array();
+  for (const uint64_t bytes :
+       {uint64_t{0}, uint64_t{1}, uint64_t{8}, uint64_t{2032}, uint64_t{2033}, uint64_t{2040},
+        uint64_t{2041}, uint64_t{2049}, uint64_t{4080}, uint64_t{4081}, uint64_t{100'000},
+        uint64_t{64} << 20, uint64_t{1} << 40}) {
+    sizes.push_back(
+        {{"bytes", bytes}, {"code", EncodeItemSize(bytes)}, {"occupied", RoundUpItemSize(bytes)}});
+  }
+  Json keys = Json::array();
+  const uint64_t hash_seed = Mix64(kIncarnation ^ 0x68617368);
+  for (const std::string_view key :
+       {"a", "user:1000", "apple", "a key of more than sixteen bytes"}) {
+    const uint64_t hash = HashKey(key, hash_seed);
+    keys.push_back({{"key", std::string(key)},
+                    {"incarnation", kIncarnation},
+                    {"hash", hash},
+                    {"shard_of_2", ShardOf(hash, 2)},
+                    {"shard_of_7", ShardOf(hash, 7)},
+                    {"tag", SlotTag(hash)},
+                    {"bucket_of_1", ToNumber(BucketOf(hash, 1))},
+                    {"bucket_of_1500", ToNumber(BucketOf(hash, 1500))},
+                    {"bucket_of_1048576", ToNumber(BucketOf(hash, 1048576))}});
+  }
+  return Json({{"keys", keys}, {"sizes", sizes}, {"mix64", mixes}, {"checksums", checksums}})
+             .dump(1) +
+         "\n";
+}
+
+}  // namespace kvd::test

@@ -1,0 +1,351 @@
+"""An independent decoder of kvd's formats, written from docs/formats.md with Python's standard
+library alone. Offsets stand here as plain numbers, so that they can be compared with the tables
+there. A decoder raises Refused for bytes that a reader must not believe."""
+
+import struct
+
+from xxh3 import MASK, xxh3_64
+
+
+class Refused(Exception):
+    pass
+
+
+def need(condition, why):
+    if not condition:
+        raise Refused(why)
+
+
+def u8(data, at):
+    return data[at]
+
+
+def u16(data, at):
+    return struct.unpack_from("<H", data, at)[0]
+
+
+def u32(data, at):
+    return struct.unpack_from("<I", data, at)[0]
+
+
+def u64(data, at):
+    return struct.unpack_from("<Q", data, at)[0]
+
+
+def text(data, at, length):
+    return data[at:at + length].split(b"\0")[0].decode("ascii")
+
+
+def mix64(word):
+    word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    word = (word ^ word >> 27) * 0x94D049BB133111EB & MASK
+    return word ^ word >> 31
+
+
+# --- hash and place ---
+
+
+def key_hash(key, incarnation):
+    return xxh3_64(key, mix64(incarnation ^ 0x68617368))
+
+
+def shard_of(hash_, shards):
+    return (hash_ >> 48) * shards >> 16
+
+
+def tag_of(hash_):
+    return hash_ >> 36 & 0xFFF
+
+
+def bucket_of(hash_, count):
+    depth = (count - 1).bit_length()
+    bucket = (hash_ & 0xFFFFFFFF) & (1 << depth) - 1
+    if bucket >= count:
+        bucket &= (1 << depth - 1) - 1
+    return bucket
+
+
+def size_of_code(code):
+    exponent, mantissa = code >> 7, code & 127
+    return 8 * (mantissa if exponent == 0 else 128 + mantissa << exponent - 1)
+
+
+def code_of_size(size):
+    """The smallest code that stands for at least `size` bytes: by trying, not by arithmetic."""
+    return next(code for code in range(4096) if size_of_code(code) >= size)
+
+
+# --- checked words ---
+
+DIRECTORY_ENTRY, BUCKET_COUNT = 0x6469726563746F72, 0x6275636B6574636E
+
+
+def checked_word(word, kind, place, incarnation):
+    """The word's value, or None if it is not set."""
+    if word == 0:
+        return None
+    value = word & 0xFFFFFFFF
+    mixed = mix64(mix64(kind ^ incarnation) + (place << 32 | value) & MASK)
+    need(word >> 32 == (mixed >> 32 | 0x80000000), "checked word")
+    return value
+
+
+# --- the region ---
+
+
+def region_head(data, _):
+    need(data[0:8] == b"KVDREGN1", "magic")
+    need(u64(data, 88) == xxh3_64(data[0:88], u64(data, 0)), "checksum of the identity")
+    need(not any(data[64:88]) and not any(data[96:128]), "reserved")
+    need(not any(data[132:1024]) and not any(data[3072:4096]), "reserved")
+    incarnation, shards = u64(data, 16), u32(data, 36)
+    directory, entries = u64(data, 40), u32(data, 48)
+    return {
+        "layout_version": u32(data, 8),
+        "feature_bits": u32(data, 12),
+        "incarnation": incarnation,
+        "region_bytes": u64(data, 24),
+        "bucket_bytes": u32(data, 32),
+        "shard_count": shards,
+        "directory_offset": directory,
+        "directory_entries": entries,
+        "segment_bytes": u32(data, 52),
+        "created_unix_us": u64(data, 56),
+        "lifeline": u32(data, 128),
+        "bucket_counts": [
+            checked_word(u64(data, 1024 + 8 * i), BUCKET_COUNT, i, incarnation)
+            for i in range(shards)
+        ],
+        "directory": [
+            checked_word(u64(data, directory + 8 * i), DIRECTORY_ENTRY, i, incarnation)
+            for i in range(entries)
+        ],
+    }
+
+
+def slot(word):
+    if word == 0:
+        return None
+    return {
+        "tag": word >> 52,
+        "item_bytes": size_of_code(word >> 40 & 0xFFF),
+        "location": (word & (1 << 40) - 1) * 8,
+    }
+
+
+def header(data, context, overflow):
+    seed = mix64(context["incarnation"] ^ mix64(context["shard"] << 32 | context["bucket"]))
+    checksum = xxh3_64(data[4:128], seed + overflow & MASK) & 0xFFFFFFFF
+    need(u32(data, 0) == checksum, "checksum of the header")
+    link = u64(data, 8)
+    need(link >> 48 == 0, "reserved bits of the link")
+    return {
+        "version": u32(data, 4),
+        "depth": link >> 40 & 0xFF,
+        "overflow": (link & (1 << 40) - 1) * 8,
+        "slots": [slot(u64(data, 16 + 8 * i)) for i in range(14)],
+    }
+
+
+def overflow_header(data, context):
+    return header(data, context, context["offset"])
+
+
+def bucket(data, context):
+    result = header(data, context, 0)
+    begin = context["offset"]
+    result["local_items"] = []
+    for number, place in enumerate(result["slots"]):
+        if place is None:
+            continue
+        at = place["location"] - begin
+        if at < 0 or at + place["item_bytes"] > len(data):
+            continue
+        here = {"incarnation": context["incarnation"], "location": place["location"]}
+        found = item(data[at:at + place["item_bytes"]], here)
+        hash_ = key_hash(found["key"].encode("ascii"), context["incarnation"])
+        need(tag_of(hash_) == place["tag"], "tag of a local item")
+        found["slot"] = number
+        result["local_items"].append(found)
+    return result
+
+
+def item(data, context):
+    word, key_len, flags = u64(data, 0), u16(data, 16), u8(data, 18)
+    version = word >> 2
+    need(1 <= key_len <= 4096, "key length")
+    need(flags & ~7 == 0, "flags")
+    at, value_len, result = 24, u32(data, 20), {"version": version}
+    if flags & 1:
+        result["expiry_unix_us"] = u64(data, at)
+        at += 8
+    if flags & 2:
+        need(u64(data, at) >> 32 == 0, "upper half of the user flags")
+        result["user_flags"] = u64(data, at)
+        at += 8
+    if flags & 4:
+        need(value_len == 0, "short length beside a long one")
+        value_len = u64(data, at)
+        at += 8
+    end = at + key_len + value_len
+    padded = (end + 7) // 8 * 8
+    need(padded <= len(data), "length")
+    seed = mix64(context["incarnation"] + context["location"] * 0x9E3779B97F4A7C15 & MASK)
+    seed ^= version * 0xD6E8FEB86659FD93 & MASK
+    need(u64(data, 8) == xxh3_64(data[16:padded], seed), "checksum of the item")
+    need(u8(data, 19) == 0 and not any(data[end:padded]), "reserved or padding")
+    need(word & 3 < 3, "state")
+    result["state"] = ["dead", "writing", "live"][word & 3]
+    result["key"] = data[at:at + key_len].decode("ascii")
+    result["value"] = data[at + key_len:end].decode("ascii")
+    return result
+
+
+# --- handshake ---
+
+
+def hello(data, _):
+    need(len(data) == 64 and data[0:8] == b"KVDHELLO", "length or magic")
+    need(u32(data, 12) == 0, "reserved")
+    return {
+        "version_min": u16(data, 8),
+        "version_max": u16(data, 10),
+        "feature_bits": u64(data, 16),
+        "client_id": u64(data, 24),
+        "credits_wanted": u32(data, 32),
+        "pid": u32(data, 36),
+        "name": text(data, 40, 24),
+    }
+
+
+def welcome(data, _):
+    need(len(data) == 176 and data[0:8] == b"KVDWELCM", "length or magic")
+    status = u32(data, 12)
+    result = {
+        "version": u16(data, 8),
+        "version_min": u16(data, 10),
+        "status": ["admitted", "wrong_version", "malformed", "full", "not_admitted",
+                   "shutting_down", "internal"][status],
+        "text": text(data, 112, 64),
+    }
+    if status != 0:
+        need(not any(data[16:112]), "a refusal says nothing of the region")
+        return result
+    need(u32(data, 108) == 0, "reserved")
+    result.update({
+        "feature_bits": u64(data, 16),
+        "incarnation": u64(data, 24),
+        "region_bytes": u64(data, 32),
+        "region_address": u64(data, 40),
+        "region_key": u32(data, 48),
+        "bucket_bytes": u32(data, 52),
+        "shard_count": u32(data, 56),
+        "directory_entries": u32(data, 60),
+        "directory_offset": u64(data, 64),
+        "session_id": u64(data, 72),
+        "credits": u32(data, 80),
+        "frame_bytes": u32(data, 84),
+        "max_value_bytes": u64(data, 88),
+        "server_unix_us": u64(data, 96),
+        "server_pid": u32(data, 104),
+    })
+    return result
+
+
+# --- requests and replies ---
+
+OPCODES = ["?", "ping", "get", "put", "delete", "exists", "stat", "release"]
+STATUSES = ["ok", "not_found", "condition_failed", "too_large", "no_space", "malformed",
+            "unsupported", "not_permitted", "pull_failed", "shutting_down", "busy", "internal"]
+
+
+def request(data, _):
+    flags, key_len, value_len = u8(data, 1), u16(data, 2), u64(data, 16)
+    need(u32(data, 60) == 0 and flags & ~7 == 0 and u64(data, 8) != 0, "header")
+    result = {
+        "opcode": OPCODES[u8(data, 0)],
+        "request_id": u64(data, 8),
+        "key": data[64:64 + key_len].decode("ascii"),
+        "value_len": value_len,
+        "compare_version": u64(data, 24),
+        "argument": u64(data, 40),
+    }
+    if flags & 1:
+        need(len(data) == 64 + key_len, "length")
+        result["pull_address"] = u64(data, 48)
+        result["pull_key"] = u32(data, 56)
+    else:
+        need(len(data) == 64 + key_len + value_len, "length")
+        result["value"] = data[64 + key_len:].decode("ascii")
+    if flags & 2:
+        result["expiry_unix_us"] = u64(data, 32)
+    if flags & 4:
+        result["user_flags"] = u32(data, 4)
+    return result
+
+
+def reply(data, _):
+    flags, value_len, place = u8(data, 1), u64(data, 32), slot(u64(data, 24))
+    result = {
+        "opcode": OPCODES[u8(data, 0)],
+        "status": STATUSES[u16(data, 2)],
+        "request_id": u64(data, 8),
+        "inline": bool(flags & 1),
+        "held": bool(flags & 2),
+        "error_text": bool(flags & 8),
+        "version": u64(data, 16),
+        "value_len": value_len,
+        "expiry_unix_us": u64(data, 40),
+        "payload": data[48:].decode("ascii"),
+    }
+    need(not flags & 1 or value_len == len(data) - 48, "length of an inline value")
+    if flags & 4:
+        result["user_flags"] = u32(data, 4)
+    if place is not None:
+        result["slot"] = place
+    return result
+
+
+# --- sessions over shared memory ---
+
+
+def session_header(data, _):
+    need(len(data) == 448 and data[0:8] == b"KVDSESS1", "length or magic")
+    need(not any(data[24:64]) and not any(data[68:128]) and not any(data[132:192]), "reserved")
+    credits, frame_bytes, slot_bytes = u32(data, 12), u32(data, 16), u32(data, 20)
+    lines = (8 + frame_bytes + 63) // 64
+    need(slot_bytes == 64 * (lines if lines % 2 == 1 else lines + 1), "bytes of a slot")
+    ring = credits * slot_bytes
+    return {
+        "layout_version": u32(data, 8),
+        "credits": credits,
+        "frame_bytes": frame_bytes,
+        "slot_bytes": slot_bytes,
+        "requests_offset": 4096,
+        "replies_offset": 4096 + ring,
+        "segment_bytes": (4096 + 2 * ring + 4095) // 4096 * 4096,
+        "server_sleeping": u32(data, 64),
+        "client_sleeping": u32(data, 128),
+        "closed": u32(data, 192),
+        "text": data[200:200 + u32(data, 196)].decode("ascii"),
+    }
+
+
+def ring_slot(data, _):
+    return {"stamp": u32(data, 0), "frame": data[8:8 + u32(data, 4)].decode("ascii")}
+
+
+def segment_notice(data, _):
+    need(len(data) == 16, "length")
+    return {
+        "action": ["?", "register", "forget"][u32(data, 0)],
+        "segment_id": u32(data, 4),
+        "length_bytes": u64(data, 8),
+    }
+
+
+DECODERS = {
+    function.__name__: function
+    for function in (region_head, bucket, overflow_header, item, hello, welcome, request, reply,
+                     session_header, ring_slot, segment_notice)
+}
