@@ -157,6 +157,8 @@ ExitCode Application::Prompt(const FlagValues& values) {
   }
   std::string line;
   while (true) {
+    // A Ctrl-C is for the line or the command, not for the prompt.
+    const InterruptGuard guard(InterruptGuard::Signals::kInterrupt);
     const std::string name = session_.name().empty() ? "(not connected)" : session_.name();
     const LineEditor::Outcome outcome =
         editor->ReadLine(absl::StrCat("kvd ", OneLine(name), "> "), line);
@@ -171,8 +173,6 @@ ExitCode Application::Prompt(const FlagValues& values) {
       continue;
     }
     if (words->front() == "quit" || words->front() == "exit") return ExitCode::kDone;
-    // A Ctrl-C is for the command, not for the prompt.
-    const InterruptGuard guard;
     Execute(*words, values, "");
     if (!console_.out.ok()) return Finish(ExitCode::kDone, kProgram, "prompt");
   }

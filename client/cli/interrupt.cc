@@ -9,18 +9,22 @@ void Notice(int) { g_seen = 1; }
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(Signals signals) : signals_(signals) {
   g_seen = 0;
   struct sigaction action = {};
   action.sa_handler = Notice;
   action.sa_flags = static_cast<int>(SA_RESETHAND);  // and no SA_RESTART
   sigaction(SIGINT, &action, &previous_interrupt_);
-  sigaction(SIGTERM, &action, &previous_terminate_);
+  if (signals_ == Signals::kInterruptAndTerminate) {
+    sigaction(SIGTERM, &action, &previous_terminate_);
+  }
 }
 
 InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &previous_interrupt_, nullptr);
-  sigaction(SIGTERM, &previous_terminate_, nullptr);
+  if (signals_ == Signals::kInterruptAndTerminate) {
+    sigaction(SIGTERM, &previous_terminate_, nullptr);
+  }
 }
 
 bool InterruptGuard::Seen() { return g_seen != 0; }

@@ -5,11 +5,13 @@
 
 namespace kvd::cli {
 
-// While it lives, the first SIGINT or SIGTERM is only noted, and ends a blocking read; the next one
-// has its usual effect. One at a time; may be made again. Main thread only.
+// While it lives, the first SIGINT, and SIGTERM where asked for, is only noted, and ends a blocking
+// read; the next one has its usual effect. May be nested. Main thread only.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  enum class Signals { kInterrupt, kInterruptAndTerminate };
+
+  explicit InterruptGuard(Signals signals = Signals::kInterruptAndTerminate);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
@@ -18,6 +20,7 @@ class InterruptGuard {
   static bool Seen();
 
  private:
+  const Signals signals_;
   struct sigaction previous_interrupt_ = {};
   struct sigaction previous_terminate_ = {};
 };

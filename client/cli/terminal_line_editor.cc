@@ -74,6 +74,8 @@ class TerminalLineEditor : public LineEditor {
     prompt_ = prompt;
     cancelled_ = false;
     el_resize(editor_);
+    // libedit itself would show the prompt first, and whoever types early would not be edited.
+    el_set(editor_, EL_PREP_TERM, 1);
     int count = 0;
     const char* text = el_gets(editor_, &count);
     if (cancelled_) return Outcome::kCancelled;

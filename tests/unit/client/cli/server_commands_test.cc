@@ -42,6 +42,12 @@ TEST_CASE("info: where the server is, and what it is") {
   FakeServer server = WithStatistics();
   CHECK(RunCli(server, {"info"}).out ==
         "server   shm:/run/fake.sock\nversion  0.1.0\nitems    3\n");
+  server.statistics = {{"memory_bytes", "67108864"}, {"unrelated", "1"}};
+  CHECK(RunCli(server, {"info"}).out == "server  shm:/run/fake.sock\nmemory  64 MiB\n");
+  CHECK(RunCli(server, {"info", "-w", "json"}).out ==
+        "{\"server\":\"shm:/run/fake.sock\",\"memory_bytes\":67108864}\n");
+  server.operation_error = absl::UnavailableError("gone; wait");
+  CHECK(RunCli(server, {"info"}).exit == 3);
 }
 
 TEST_CASE("ping: shortest, mean and longest round trip") {

@@ -1,0 +1,404 @@
+#!/usr/bin/env python3
+"""kvcli_test.py KVD KVCLI: what people and scripts see of kvcli, with a real kvd behind it."""
+
+import json
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from harness import (TIMEOUT_S, Kvcli, Server, Skipped, check, check_equal, run_cases,  # noqa: E402
+                     seeded_random)
+from prompt import Prompt, run_on_terminal  # noqa: E402
+
+KVD, KVCLI_BINARY = (os.path.abspath(path) for path in sys.argv[1:3])
+RANDOM = seeded_random()
+SERVER = Server(KVD, "--memory=64m", "--max_value=4m", "--hugepages=off")
+KVCLI = Kvcli(KVCLI_BINARY, SERVER.target)
+
+ALL_BYTES = bytes(range(256))
+UNICODE_DATA = "/usr/share/unicode/UnicodeData.txt"
+
+
+def clear():
+    for line in KVCLI.ok("scan", "--hex").split():
+        KVCLI.ok("del", "--hex", line.decode())
+
+
+def values_are_exact():
+    """kvcli: put and get keep every byte, by argument, standard input and file"""
+    values = {
+        "empty": b"", "all": ALL_BYTES, "newlines": b"\n\na\r\n\n", "nul": b"\0",
+        "dash": b"-", "inline": b"x" * 1000, "large": RANDOM.randbytes(1_000_000),
+        "odd": RANDOM.randbytes(4097),
+    }
+    for key, value in values.items():
+        path = SERVER.path("value")
+        with open(path, "wb") as file:
+            file.write(value)
+        check_equal(KVCLI.ok("put", key, "-", stdin=value), b"OK\n")
+        check_equal(KVCLI.ok("get", key), value, key, "from a pipe")
+        KVCLI.ok("del", key)
+        with open(path, "rb") as file:
+            KVCLI.ok("put", key, stdin=file)
+        check_equal(KVCLI.ok("get", key), value, key, "from a redirection")
+        KVCLI.ok("put", key, "gone")
+        KVCLI.ok("put", key, "@" + path)
+        check_equal(KVCLI.ok("get", key), value, key, "from @FILE")
+        KVCLI.ok("put", "--hex", key.encode().hex(), value[:1000].hex())
+        check_equal(KVCLI.ok("get", key), value[:1000], key, "as hexadecimal")
+    KVCLI.ok("put", "--literal", "at", "@x")
+    check_equal(KVCLI.ok("get", "at"), b"@x")
+    KVCLI.ok("put", "--hex", "00ff0a", "61")
+    check_equal(KVCLI.ok("get", "--hex", "00ff0a"), b"61\n")
+    clear()
+
+
+def exit_codes():
+    """kvcli: each kind of failure has its exit status, and one line on standard error"""
+    KVCLI.ok("put", "there", "v")
+    nobody = "shm:" + SERVER.path("nobody")
+    os.makedirs(SERVER.path("closed"), exist_ok=True)
+    for expected, arguments in [
+            (1, ("get", "none")), (1, ("del", "none")), (1, ("mget", "there", "none")),
+            (2, ("get",)), (2, ("gte", "x")), (2, ("get", "x", "--nonsense")),
+            (2, ("get", "")), (2, ("get", "k" * 5000)), (2, ("put", "k", "@/no/such")),
+            (2, ("get", "k", "--server=nowhere")), (2, ("load", "/no/such")),
+            (3, ("get", "k", "--server=" + nobody)), (3, ("ping", "--server=" + nobody)),
+            (7, ("dump", "/no/such/directory/file"))]:
+        result = KVCLI.run(*arguments)
+        check_equal(result.exit, expected, arguments, result.err)
+        check(result.err.startswith("kvcli: ") and result.err.count("\n") == 1 and
+              "; " in result.err, arguments, result.err)
+    check_equal(KVCLI.run("exists", "there", "none").exit, 1)
+    result = KVCLI.run("put", "big", "-", stdin=bytes(5 << 20))
+    check_equal(result.exit, 5, result.err)
+    check("--max_value" in result.err, result.err)
+    clear()
+
+
+def a_full_region():
+    """kvcli: a region that is full refuses with 5, and load goes on counting"""
+    items = b"".join(b"k%d\t%s\n" % (i, b"x" * 1_000_000) for i in range(80))
+    result = KVCLI.run("load", "-", "-w", "json", stdin=items)
+    check_equal(result.exit, 5, result.err)
+    counts = json.loads(result.out)
+    check_equal(counts["items"] + counts["refused"], 80)
+    check(counts["refused"] > 0 and counts["items"] > 20, counts)
+    check_equal(KVCLI.ok("get", "k0"), b"x" * 1_000_000)
+    clear()
+
+
+def no_answer_in_time():
+    """kvcli: a server that does not answer is exit status 4, within the deadline"""
+    SERVER.process.send_signal(signal.SIGSTOP)
+    try:
+        result = KVCLI.run("ping", "--deadline=200ms")
+        check_equal(result.exit, 4, result.err)
+    finally:
+        SERVER.process.send_signal(signal.SIGCONT)
+    KVCLI.ok("ping")
+
+
+def load_and_dump_round_trip():
+    """kvcli: what dump writes, load reads back byte for byte, in either format"""
+    items = {b"k" + bytes([i]): RANDOM.randbytes(i * 20) for i in range(256)}
+    items[b"text"] = "gr\u00fc\u00dfe \u4e16\u754c".encode()
+    items[b"\xef\xbb\xbf{"] = b"mark"
+    items[b"empty"] = b""
+    lines = "".join(json.dumps({"key_hex": key.hex(), "value_hex": value.hex()}) + "\n"
+                    for key, value in items.items())
+    KVCLI.ok("load", "-", stdin=lines.encode())
+    for name in ("dump.tsv", "dump.jsonl"):
+        path = SERVER.path(name)
+        result = KVCLI.run("dump", path)
+        check_equal(result.exit, 0, result.err)
+        check(f"{len(items)} items" in result.err, result.err)
+        with open(path, "rb") as file:
+            check_equal(sorted(KVCLI.ok("dump", "--format=" + name[5:]).splitlines()),
+                        sorted(file.read().splitlines()), name)
+        clear()
+        KVCLI.ok("load", path)
+        for key, value in list(items.items())[::17]:
+            check_equal(KVCLI.ok("get", "--hex", key.hex()), (value.hex() + "\n").encode(), name)
+        check_equal(len(KVCLI.ok("scan", "--hex").split()), len(items), name)
+    dumped = KVCLI.start("dump")
+    piped = KVCLI.run("load", "-", stdin=dumped.stdout)
+    dumped.stdout.close()
+    check_equal((dumped.wait(TIMEOUT_S), piped.exit), (0, 0), piped.err)
+    dumped.stderr.close()
+    clear()
+
+
+def unicode_data():
+    """kvcli: the Unicode character database, keyed by code point"""
+    if not os.path.exists(UNICODE_DATA):
+        raise Skipped(f"no {UNICODE_DATA}; install unicode-data")
+    with open(UNICODE_DATA, encoding="ascii") as file:
+        records = dict(line.rstrip("\n").split(";", 1) for line in file)
+    result = KVCLI.run("load", UNICODE_DATA, "--format=delimited", "--separator=;")
+    check_equal(result.exit, 0, result.err)
+    check(f"{len(records)} items" in result.err, result.err)
+    dumped = {}
+    for line in KVCLI.ok("dump").splitlines():
+        item = json.loads(line)
+        dumped[item["key"]] = item["value"]
+    check(dumped == records, "the dump differs from", UNICODE_DATA)
+    keys = RANDOM.sample(sorted(records), 200)
+    check_equal(KVCLI.ok("mget", *keys).decode().splitlines(), [records[key] for key in keys])
+    KVCLI.run(stdin="".join(f"del {key}\n" for key in records).encode())
+
+
+def bad_lines():
+    """kvcli: load tells each bad line by its number and loads the rest"""
+    result = KVCLI.run("load", "-", stdin=b"a\t1\r\nbad\n\nb\t\\q\n\t1\nc\t3")
+    check_equal(result.exit, 2)
+    for line in (2, 4, 5):
+        check(f"kvcli: load -: line {line}: " in result.err, result.err)
+    check_equal(KVCLI.ok("mget", "a", "c"), b"1\n3\n")
+    clear()
+
+
+def json_output():
+    """kvcli: -w json is JSON, whatever is in keys and values"""
+    KVCLI.ok("put", "k\"\\\n\u00e9", "v\x01\u4e16")
+    KVCLI.ok("put", "--hex", "ff00", "fe")
+    item = json.loads(KVCLI.ok("get", "k\"\\\n\u00e9", "-w", "json"))
+    check_equal((item["key"], item["value"]), ("k\"\\\n\u00e9", "v\x01\u4e16"))
+    item = json.loads(KVCLI.ok("get", "--hex", "ff00", "-w", "json"))
+    check_equal((item["key_hex"], item["value_hex"]), ("ff00", "fe"))
+    check(isinstance(item["version"], int))
+    found = [json.loads(line) for line in KVCLI.ok("scan", "-w", "json").splitlines()]
+    check_equal(sorted(item.get("key_base64", "") for item in found), ["", "/wA="])
+    lines = KVCLI.run("mget", "none", "k\"\\\n\u00e9", "-w", "json").out.splitlines()
+    check_equal(json.loads(lines[0]), {"key": "none", "value": None})
+    check_equal(json.loads(lines[1])["value"], "v\x01\u4e16")
+    statistics = json.loads(KVCLI.ok("stat", "-w", "json"))
+    check_equal(statistics["items"], 2)
+    check_equal(statistics["pid"], SERVER.process.pid)
+    ping = json.loads(KVCLI.ok("ping", "-c", "10", "-w", "json"))
+    check(0 < ping["min_us"] <= ping["avg_us"] <= ping["max_us"], ping)
+    check("memory_bytes" in json.loads(KVCLI.ok("info", "-w", "json")))
+    clear()
+
+
+def commands_from_standard_input():
+    """kvcli: commands from a pipe, and the first failure's exit status"""
+    result = KVCLI.run(stdin=b"put a 'x y'\nget a\nget none\ngte\nput b \"\\x00\\xff\"\nexists a b")
+    check_equal(result.exit, 1, result.err)
+    check_equal(result.out, b"OK\nx yOK\n2\n")
+    check("kvcli: line 3: get none: " in result.err and "kvcli: line 4: gte: " in result.err,
+          result.err)
+    check_equal(KVCLI.ok("get", "b"), b"\0\xff")
+    clear()
+
+
+def output_errors():
+    """kvcli: a full disk is an error, a reader that is gone is none to speak of"""
+    KVCLI.ok("load", "-", stdin=b"".join(b"k%d\t%s\n" % (i, b"v" * 500) for i in range(2000)))
+    for arguments in (("get", "k1"), ("dump",), ("scan",), ("stat",), ("help",)):
+        with open("/dev/full", "wb") as full:
+            result = KVCLI.run(*arguments, stdout=full)
+        check_equal(result.exit, 7, arguments)
+        check("No space left on device" in result.err, result.err)
+    check_equal(KVCLI.run("dump", "/dev/full").exit, 7)
+    process = KVCLI.start("dump")
+    check(process.stdout.readline().startswith(b"{"))
+    process.stdout.close()
+    check_equal(process.wait(TIMEOUT_S), 141)
+    check_equal(process.stderr.read(), b"")
+    process.stderr.close()
+    closed = subprocess.run(["/bin/sh", "-c", '"$0" get k1 >&-', KVCLI_BINARY],
+                            env=KVCLI.environment(), stderr=subprocess.PIPE, check=False)
+    check_equal(closed.returncode, 7, closed.stderr)
+
+    path = SERVER.path("limited")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("old")
+
+    def small_files():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    limited = subprocess.run([KVCLI_BINARY, "dump", path], env=KVCLI.environment(),
+                             stderr=subprocess.PIPE, preexec_fn=small_files, check=False)
+    check_equal(limited.returncode, 7, limited.stderr)
+    with open(path, encoding="ascii") as file:
+        check_equal(file.read(), "old")
+    check(not [name for name in os.listdir(SERVER.directory) if name.startswith("limited.")])
+    clear()
+
+
+def interrupted_load():
+    """kvcli: Ctrl-C ends a load with a summary and 130"""
+    reading, writing = os.pipe()
+    process = KVCLI.start("load", "-", stdin=reading)
+    os.close(reading)
+    os.write(writing, b"a\t1\n")
+    while KVCLI.run("exists", "a").exit != 0:  # until it reads
+        check(process.poll() is None, "load ended")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=TIMEOUT_S)
+    os.close(writing)
+    check_equal(process.returncode, 130, err)
+    check(b"interrupted after line 1\n" in err and b": 1 item (2 B)" in err, err)
+    clear()
+
+
+def the_prompt():
+    """kvcli: the prompt edits, completes, forgives, remembers, and ends"""
+    history = SERVER.path("history")
+    ready = f"kvd {SERVER.target}> "
+    prompt = Prompt(KVCLI, KVCLI_HISTORY=history)
+    try:
+        prompt.expect(ready)
+        prompt.send("put k 'a b'\n")
+        prompt.expect("OK\r\n")
+        prompt.expect(ready)
+        prompt.send("ge\t k\n")  # completed
+        prompt.expect("a b\r\n")
+        prompt.expect(ready)
+        prompt.send("get \"k\n")
+        prompt.expect("the double quote is not closed at byte 5")
+        prompt.expect(ready)
+        prompt.send("put k never\x03")  # Ctrl-C
+        prompt.expect("^C")
+        prompt.expect(ready)
+        prompt.send("get none\n")
+        prompt.expect("get none: not found")
+        prompt.expect(ready)
+        prompt.send("put u gr\u00fc\u00dfe\n")
+        prompt.expect("OK\r\n")
+        prompt.expect(ready)
+        prompt.send("get u\n")
+        prompt.expect("gr\u00fc\u00dfe\r\n")
+        prompt.expect(ready)
+        prompt.send("put esc \"\\x1b[2J\"\n")
+        prompt.expect("OK\r\n")
+        prompt.expect(ready)
+        prompt.send("get esc\n")
+        prompt.expect("\\x1b[2J\r\n")
+        prompt.expect(ready)
+        prompt.send("help put\n")
+        prompt.expect("kvcli put: store a value")
+        prompt.expect(ready)
+        prompt.interrupt()  # from elsewhere: nothing to end
+        prompt.send("mget k none\n")
+        prompt.expect("(nil)")
+        prompt.expect(ready)
+        prompt.send("\x04")  # Ctrl-D
+        shown, exit_status = prompt.rest()
+        check_equal(exit_status, 0, shown)
+    finally:
+        prompt.close()
+    check_equal(KVCLI.ok("get", "k"), b"a b")
+    check_equal(stat.S_IMODE(os.stat(history).st_mode), 0o600)
+    with open(history, encoding="utf-8") as file:
+        kept = file.read()
+    check("put" in kept and "never" not in kept, kept)
+
+    again = Prompt(KVCLI, KVCLI_HISTORY=history)
+    try:
+        again.expect(ready)
+        again.send("\x10\x10\n")  # Ctrl-P twice: what was typed before the last line
+        again.expect("kvcli put: store a value")
+        again.expect(ready)
+        again.send("quit\n")
+        check_equal(again.rest()[1], 0)
+    finally:
+        again.close()
+    clear()
+
+
+def on_a_terminal():
+    """kvcli: a terminal gets a newline, colour where it is wanted, and a prompt without a server"""
+    KVCLI.ok("put", "k", "v")
+    check_equal(run_on_terminal(KVCLI, "get", "k"), (b"v\r\n", 0))
+    KVCLI.ok("del", "k")
+    for environment, colour in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)):
+        process = Prompt(KVCLI, "get", "none", **environment)
+        try:
+            raw = b""
+            while True:
+                try:
+                    more = os.read(process.master, 65536)
+                except OSError:
+                    break
+                raw += more
+            check_equal(b"\x1b[31m" in raw, colour, environment, raw)
+            check_equal(process.process.wait(TIMEOUT_S), 1)
+        finally:
+            process.close()
+    alone = Prompt(Kvcli(KVCLI_BINARY, "shm:" + SERVER.path("nobody")), KVCLI_HISTORY="")
+    try:
+        alone.expect("cannot connect")
+        alone.expect("kvd (not connected)> ")
+        alone.send("\x04")
+        check_equal(alone.rest()[1], 0)
+    finally:
+        alone.close()
+
+
+def a_server_that_comes_back():
+    """kvcli: the prompt lives through a restart of kvd"""
+    ready = f"kvd {SERVER.target}> "
+    prompt = Prompt(KVCLI, KVCLI_HISTORY="")
+    try:
+        prompt.expect(ready)
+        prompt.send("put k v\n")
+        prompt.expect("OK\r\n")
+        SERVER.stop()
+        prompt.expect(ready)
+        prompt.send("get k\n")
+        prompt.expect("get k: ")
+        prompt.expect(ready)
+        SERVER.start(KVCLI)
+        prompt.send("exists k\n")
+        # The first try after a pause may still report the loss; it must not take many.
+        for _ in range(50):
+            shown = prompt.expect(ready)
+            if b"\r\n0\r\n" in shown:
+                break
+            prompt.send("exists k\n")
+        else:
+            check(False, "never connected again")
+    finally:
+        prompt.close()
+
+
+def completion_scripts():
+    """kvcli: the completion script completes in bash"""
+    script = KVCLI.ok("completion", "bash").decode()
+    program = script + """
+complete_at() {
+  COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=()
+  _kvcli; echo "${COMPREPLY[@]}"
+}
+complete_at kvcli ge
+complete_at kvcli help ver
+complete_at kvcli put k --li
+complete_at kvcli load x --format = j
+complete_at kvcli -w ta
+complete_at kvcli completion z
+"""
+    out = subprocess.run(["bash", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         timeout=TIMEOUT_S, check=False)
+    check_equal(out.stdout.decode().splitlines(),
+                ["get", "version", "--literal", "jsonl", "table", "zsh"], out.stderr)
+
+
+def main():
+    SERVER.start(KVCLI)
+    try:
+        run_cases([values_are_exact, exit_codes, a_full_region, no_answer_in_time,
+                   load_and_dump_round_trip, unicode_data, bad_lines, json_output,
+                   commands_from_standard_input, output_errors, interrupted_load, the_prompt,
+                   on_a_terminal, completion_scripts, a_server_that_comes_back])
+    finally:
+        SERVER.close()
+
+
+main()
