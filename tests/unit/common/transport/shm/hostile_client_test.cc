@@ -1,0 +1,340 @@
+// Whatever a client does to its socket and its memory, the server ends at most that client, says
+// why, gives everything back, and goes on serving the others.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/checksum.h"
+#include "common/base/random.h"
+#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/shm/shm_client_channel.h"
+#include "common/transport/shm/shm_server_transport.h"
+#include "tests/conformance/echo_server.h"
+#include "tests/conformance/raw_shm_client.h"
+#include "tests/conformance/rig.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvd::test {
+namespace {
+
+// A server with one honest client, which checks in the end that it is still served.
+class HostileRig {
+ public:
+  explicit HostileRig(EchoServer::Mode mode = EchoServer::Mode::kSleepy) {
+    ShmServerTransport::Options options;
+    options.region_fd = region.fd();
+    transport_ = ShmServerTransport::Create(SocketClaim::Take(path).value(), options).value();
+    KVD_REQUIRE_OK(transport_->Start(admission));
+    server = std::make_unique<EchoServer>(transport_->endpoint(0), mode);
+    honest_ = ShmClientChannel::Connect(path, MakeHello(), DeadlineNs()).value();
+    CheckHonest();
+  }
+
+  void CheckHonest() {
+    for (int i = 0; i < 20; ++i) {
+      KVD_REQUIRE_OK(honest_->Send(Frame("honest")));
+      REQUIRE(Receive(*honest_).value() == "honest");
+    }
+  }
+
+  // Every session but the honest one is gone.
+  void CheckAllGone() {
+    CheckHonest();
+    while (admission.live() > 1) CheckHonest();
+    CHECK(admission.gone_twice() == 0);
+  }
+
+  TempDir dir;
+  std::string path = dir.Join("kvd.sock");
+  FakeRegion region;
+  FakeAdmission admission{region, 16, 4608};
+
+ private:
+  std::unique_ptr<ShmServerTransport> transport_;
+
+ public:
+  std::unique_ptr<EchoServer> server;
+
+ private:
+  std::unique_ptr<ClientChannel> honest_;
+};
+
+UniqueFd Memfd(uint64_t bytes, int seals) {
+  UniqueFd fd(memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0);
+  REQUIRE(fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
+  return fd;
+}
+
+SegmentNotice Register(uint32_t id, uint64_t length) {
+  return SegmentNotice{static_cast<uint32_t>(SegmentAction::kRegister), id, length};
+}
+
+}  // namespace
+
+TEST_CASE("Hostile client: a stamp that cannot be ends its session") {
+  HostileRig rig(GENERATE(EchoServer::Mode::kBusy, EchoServer::Mode::kSleepy));
+  for (const uint32_t stamp : {2u, 7u, ~0u}) {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    client.Publish(0, stamp, 8);
+    CHECK_THAT(client.WaitForEnd(), Catch::Contains("stamp or length"));
+  }
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: a length over the frame size ends its session") {
+  HostileRig rig;
+  for (const uint32_t length : {4609u, 65536u, ~0u}) {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    client.Publish(0, 1, length);
+    CHECK_THAT(client.WaitForEnd(), Catch::Contains("stamp or length"));
+  }
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: more requests than credits end its session") {
+  // The pump answers nothing, so every request stays outstanding.
+  FakeRegion region;
+  FakeAdmission admission(region, 4, 4608);
+  TempDir dir;
+  ShmServerTransport::Options options;
+  options.region_fd = region.fd();
+  auto transport =
+      ShmServerTransport::Create(SocketClaim::Take(dir.Join("s")).value(), options).value();
+  KVD_REQUIRE_OK(transport->Start(admission));
+  Pump pump(transport->endpoint(0));
+  RawShmClient client(dir.Join("s"));
+  REQUIRE(client.Join(MakeHello(4)).has_value());
+  pump.Next(ServerEvent::Kind::kOpened);
+  for (uint32_t i = 0; i < 4; ++i) {
+    client.Publish(i, 1, 8);
+    pump.Next(ServerEvent::Kind::kRequest);
+  }
+  client.Publish(4, 2, 8);
+  const Pump::Event closed = pump.Next(ServerEvent::Kind::kClosed);
+  CHECK(absl::IsInvalidArgument(closed.error));
+  CHECK_THAT(client.WaitForEnd(), Catch::Contains("4 credits"));
+  CHECK(admission.live() == 0);
+}
+
+TEST_CASE("Hostile client: one that never takes its replies costs nobody else anything") {
+  HostileRig rig;
+  RawShmClient client(rig.path);
+  REQUIRE(client.Join(MakeHello(16)).has_value());
+  for (uint32_t i = 0; i < 20000; ++i) {
+    // Not before the last one was answered: the reply's stamp is all that this client looks at.
+    client.Publish(i, i / 16 + 1, 8);
+    auto* reply = reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(&client.header()) +
+                                              client.layout().replies_offset() +
+                                              i % 16 * client.layout().slot_bytes);
+    while (static_cast<uint32_t>(std::atomic_ref<uint64_t>(*reply).load()) != i / 16 + 1) {
+      sched_yield();
+    }
+  }
+  rig.CheckHonest();
+  client.CloseSocket();
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: scribbling over everything at random harms nobody else") {
+  HostileRig rig(GENERATE(EchoServer::Mode::kBusy, EchoServer::Mode::kSleepy));
+  Random random(Seed());
+  for (int session = 0; session < 20; ++session) {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    auto* words = reinterpret_cast<uint64_t*>(&client.header());
+    const uint64_t count = client.layout().segment_bytes() / 8;
+    for (int i = 0; i < 20000; ++i) {
+      // Mostly where it hurts: the flags, and the words of the first slots.
+      uint64_t at = random.Uniform(count);
+      if (random.OneIn(2)) at = random.Uniform(64);
+      if (random.OneIn(4)) {
+        at = static_cast<uint64_t>(client.slot(random.Uniform(16)) -
+                                   reinterpret_cast<std::byte*>(words)) /
+             8;
+      }
+      const uint64_t value =
+          random.OneIn(2) ? random.Next() : random.Uniform(4) << 32 | random.Uniform(4);
+      std::atomic_ref<uint64_t>(words[at]).store(value, std::memory_order_relaxed);
+    }
+    client.SendObject(kDoorbell);
+    rig.CheckHonest();
+  }
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: garbage on the socket ends its session") {
+  HostileRig rig(GENERATE(EchoServer::Mode::kBusy, EchoServer::Mode::kSleepy));
+  Random random(Seed());
+  for (const size_t bytes : {2, 15, 16, 17, 64, 4096}) {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    std::string garbage(bytes, 'g');
+    client.Send(std::as_bytes(std::span(garbage)));
+    CHECK(client.WaitForEnd() != "");
+  }
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: ringing without need ends its session") {
+  HostileRig rig;
+  RawShmClient client(rig.path);
+  REQUIRE(client.Join(MakeHello()).has_value());
+  for (int i = 0; i < 1000 && client.SendObject(kDoorbell) == 0; ++i) continue;
+  CHECK_THAT(client.WaitForEnd(), Catch::Contains("nobody slept"));
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: absurd segments end its session, with the reason") {
+  HostileRig rig;
+  constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
+  const UniqueFd good = Memfd(4096, kSeals);
+  const UniqueFd unsealed = Memfd(4096, F_SEAL_GROW);
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  int pipe_ends[2];
+  REQUIRE(pipe2(pipe_ends, O_CLOEXEC) == 0);
+  const UniqueFd pipe_in(pipe_ends[0]);
+  const UniqueFd pipe_out(pipe_ends[1]);
+
+  struct Case {
+    SegmentNotice notice;
+    std::vector<int> fds;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {Register(1, 4096), {}, "without a descriptor"},
+      {Register(0, 4096), {good.get()}, "segment id 0"},
+      {Register(1, 4097), {good.get()}, "has 4096 bytes and should have 4097"},
+      {Register(1, uint64_t{1} << 60), {good.get()}, "limits"},
+      {Register(1, ~uint64_t{0}), {good.get()}, "limits"},
+      {Register(1, 4096), {unsealed.get()}, "not sealed"},
+      {Register(1, 0), {null.get()}, "not a memfd"},
+      {Register(1, 4096), {pipe_in.get()}, "not a memfd"},
+      {Register(1, 4096), {good.get(), good.get()}, "no message"},
+      {SegmentNotice{99, 1, 4096}, {good.get()}, "unknown segment action"},
+  };
+  for (const Case& c : cases) {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    client.SendObject(c.notice, c.fds);
+    CHECK_THAT(client.WaitForEnd(), Catch::Contains(c.reason));
+  }
+  {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    const int fds[] = {good.get()};
+    client.SendObject(Register(5, 4096), fds);
+    client.SendObject(Register(5, 4096), fds);
+    CHECK_THAT(client.WaitForEnd(), Catch::Contains("segment 5 twice"));
+  }
+  {
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    const int fds[] = {good.get()};
+    for (uint32_t i = 1; i <= kPullSegmentsMax + 1; ++i) client.SendObject(Register(i, 4096), fds);
+    CHECK_THAT(client.WaitForEnd(), Catch::Contains("limits"));
+  }
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Hostile client: every way of leaving in the middle gives the session back") {
+  HostileRig rig;
+  for (int i = 0; i < 100; ++i) {
+    RawShmClient silent(rig.path);
+    RawShmClient joined(rig.path);
+    REQUIRE(joined.Join(MakeHello()).has_value());
+    joined.Publish(0, 1, 8);
+    RawShmClient hasty(rig.path);
+    hasty.SendObject(MakeHello());  // and away before the welcome
+  }
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Handshake: what is no hello is refused with a reason, and nothing is handed out") {
+  HostileRig rig;
+  const auto refused = [&](const auto& object) {
+    RawShmClient client(rig.path);
+    client.SendObject(object);
+    const auto answer = client.Receive();
+    REQUIRE(answer.has_value());
+    REQUIRE(answer->size() == sizeof(Welcome));
+    Welcome welcome;
+    std::memcpy(&welcome, answer->data(), sizeof(welcome));
+    CHECK_FALSE(client.Receive().has_value());
+    CHECK(welcome.region_bytes == 0);
+    CHECK(std::string(welcome.text) != "");
+    return static_cast<WelcomeStatus>(welcome.status);
+  };
+  Hello hello = MakeHello();
+  hello.magic ^= 1;
+  CHECK(refused(hello) == WelcomeStatus::kMalformed);
+  hello = MakeHello();
+  hello.version_min = hello.version_max = 99;
+  CHECK(refused(hello) == WelcomeStatus::kWrongVersion);
+  hello = MakeHello();
+  hello.client_id = 0;
+  CHECK(refused(hello) == WelcomeStatus::kMalformed);
+  CHECK(refused('x') == WelcomeStatus::kMalformed);
+  CHECK(refused(std::array<char, 65>{}) == WelcomeStatus::kMalformed);
+  CHECK(refused(std::array<char, 4000>{}) == WelcomeStatus::kMalformed);
+  rig.CheckAllGone();
+}
+
+TEST_CASE("Handshake: descriptors that come with a hello are dropped") {
+  HostileRig rig;
+  RawShmClient client(rig.path);
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int fds[] = {null.get(), null.get()};
+  client.SendObject(MakeHello(), fds);
+  CHECK(client.Receive()->size() == sizeof(Welcome));
+  rig.CheckHonest();
+}
+
+TEST_CASE("Handshake: one who says nothing is told so after two seconds and dropped") {
+  HostileRig rig;
+  RawShmClient client(rig.path);
+  const auto answer = client.Receive();
+  REQUIRE(answer.has_value());
+  CHECK_THAT(*answer, Catch::Contains("no hello within 2 s"));
+  CHECK_FALSE(client.Receive().has_value());
+}
+
+TEST_CASE("Handshake: silent ones cannot keep others out") {
+  HostileRig rig;
+  std::vector<std::unique_ptr<RawShmClient>> silent;
+  for (size_t i = 0; i < 3 * ShmAcceptor::kHandshakesMax; ++i) {
+    silent.push_back(std::make_unique<RawShmClient>(rig.path));
+  }
+  KVD_REQUIRE_OK(ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()));
+  CHECK_THAT(*silent.front()->Receive(), Catch::Contains("too many handshakes"));
+  rig.CheckHonest();
+}
+
+TEST_CASE("Pull: holes in a client's memory read as zeroes and take no memory") {
+  HostileRig rig;
+  RawShmClient client(rig.path);
+  REQUIRE(client.Join(MakeHello()).has_value());
+  constexpr uint64_t kBytes = 8 << 20;
+  const UniqueFd holes = Memfd(kBytes, F_SEAL_SHRINK);
+  const int fds[] = {holes.get()};
+  client.SendObject(Register(9, kBytes), fds);
+  PullCommand command;
+  command.key = 9;
+  command.length = kBytes;
+  std::memcpy(client.slot(0) + sizeof(SlotHeader), &command, sizeof(command));
+  client.Publish(0, 1, sizeof(command));
+  auto* reply = reinterpret_cast<std::byte*>(&client.header()) + client.layout().replies_offset();
+  while (std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t*>(reply)).load() == 0) sched_yield();
+  std::memcpy(&command, reply + sizeof(SlotHeader), sizeof(command));
+  CHECK(command.failed == 0);
+  CHECK(command.sum == Checksum64(std::vector<char>(kBytes).data(), kBytes, 0));
+  struct stat facts;
+  REQUIRE(fstat(holes.get(), &facts) == 0);
+  CHECK(facts.st_blocks == 0);
+}
+
+}  // namespace kvd::test

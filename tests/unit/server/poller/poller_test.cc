@@ -1,0 +1,411 @@
+// Pollers with a real store over the shared-memory transport, in one process: every kind of
+// request, from one poller and across pollers, in every polling mode.
+#include "server/poller/poller.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "common/base/clock.h"
+#include "common/base/random.h"
+#include "common/transport/shm/shm_client_channel.h"
+#include "common/transport/shm/shm_server_transport.h"
+#include "server/session/admission_policy.h"
+#include "server/store/region.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+int64_t DeadlineNs() { return RealClock::Get().NowMonotonicNs() + 60'000'000'000; }
+
+class ServerRig {
+ public:
+  static constexpr uint64_t kMaxValue = 4 << 20;
+
+  explicit ServerRig(uint32_t count, PollMode mode = PollMode::kAdaptive) {
+    RegionOptions memory;
+    memory.memory_bytes = 64 << 20;
+    memory.hugepages = HugepagePolicy::kOff;
+    memory.shard_count = count;
+    region = Region::Create(memory).value();
+    AdmissionPolicy::Options admission_options;
+    admission_options.geometry = region->geometry();
+    admission_options.max_value_bytes = kMaxValue;
+    admission = std::make_unique<AdmissionPolicy>(admission_options, RealClock::Get());
+    ShmServerTransport::Options options;
+    options.region_fd = region->fd();
+    options.pollers = count;
+    transport =
+        ShmServerTransport::Create(SocketClaim::Take(dir.Join("s")).value(), options).value();
+    PollerOptions poller_options;
+    poller_options.mode = mode;
+    poller_options.spin_ns = 20'000;
+    poller_options.limits.max_value_bytes = kMaxValue;
+    poller_options.geometry = region->geometry();
+    poller_options.statistics = [] { return std::string(9000, 's'); };
+    for (uint32_t i = 0; i < count; ++i) {
+      shards.push_back(Shard::Create(*region, i, RealClock::Get()).value());
+      pollers.push_back(Poller::Create(poller_options, i, transport->endpoint(i), *shards[i],
+                                       RealClock::Get(), peers)
+                            .value());
+      peers.push_back(pollers.back().get());
+    }
+    for (Poller* poller : peers) poller->Start();
+    KVD_REQUIRE_OK(transport->Start(*admission));
+  }
+
+  ~ServerRig() { Stop(); }
+
+  void Stop() {
+    transport->StopAccepting();
+    for (Poller* poller : peers) poller->RequestStop();
+    for (Poller* poller : peers) poller->Join();
+  }
+
+  void CheckShards() {
+    for (const auto& shard : shards) KVD_REQUIRE_OK(shard->CheckInvariants());
+  }
+
+  TempDir dir;
+  std::unique_ptr<Region> region;
+  std::unique_ptr<AdmissionPolicy> admission;
+  std::vector<std::unique_ptr<Shard>> shards;
+  std::unique_ptr<ShmServerTransport> transport;
+  std::vector<Poller*> peers;
+  std::vector<std::unique_ptr<Poller>> pollers;
+};
+
+struct Reply {
+  ReplyHeader header;
+  std::string payload;
+  ReplyStatus status() const { return static_cast<ReplyStatus>(header.status); }
+};
+
+// A client that speaks the protocol by hand.
+class Peer {
+ public:
+  explicit Peer(ServerRig& rig, uint32_t credits = 16) {
+    Hello hello{};
+    hello.magic = kHelloMagic;
+    hello.version_min = hello.version_max = kProtocolVersion;
+    hello.client_id = 1;
+    hello.credits_wanted = credits;
+    channel = ShmClientChannel::Connect(rig.dir.Join("s"), hello, DeadlineNs()).value();
+  }
+
+  uint64_t Send(RequestHeader header, std::string_view key, std::string_view value = {}) {
+    header.request_id = ++last_id_;
+    header.key_len = static_cast<uint16_t>(key.size());
+    if ((header.flags & kRequestPull) == 0) header.value_len = value.size();
+    KVD_REQUIRE_OK(channel->Send(FrameParts{std::as_bytes(std::span(&header, 1)), key, value}));
+    return last_id_;
+  }
+  uint64_t Send(Opcode opcode, std::string_view key = {}, std::string_view value = {}) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(opcode);
+    return Send(header, key, value);
+  }
+
+  Reply Receive() {
+    for (;;) {
+      const auto frame = channel->PollReply();
+      if (frame.empty()) {
+        KVD_REQUIRE_OK(channel->Wait(DeadlineNs()));
+        continue;
+      }
+      ReplyView view;
+      REQUIRE(DecodeReply(frame, view) == nullptr);
+      return Reply{view.header, std::string(view.payload)};
+    }
+  }
+
+  Reply Call(Opcode opcode, std::string_view key = {}, std::string_view value = {}) {
+    const uint64_t id = Send(opcode, key, value);
+    Reply reply = Receive();
+    REQUIRE(reply.header.request_id == id);
+    return reply;
+  }
+
+  // A PUT that the server pulls from a buffer of its own.
+  Reply PutPulled(std::string_view key, std::string_view value) {
+    const TransferBuffer buffer = channel->Allocate(std::max<size_t>(value.size(), 1)).value();
+    std::memcpy(buffer.bytes.data(), value.data(), value.size());
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.flags = kRequestPull;
+    header.value_len = value.size();
+    header.pull_address = buffer.address;
+    header.pull_key = buffer.key;
+    Send(header, key);
+    Reply reply = Receive();
+    channel->Free(buffer);
+    return reply;
+  }
+
+  // The value of a key, by request, also if it is held.
+  std::optional<std::string> Get(const ServerRig& rig, std::string_view key) {
+    const Reply reply = Call(Opcode::kGet, key);
+    if (reply.status() == ReplyStatus::kNotFound) return std::nullopt;
+    REQUIRE(reply.status() == ReplyStatus::kOk);
+    if ((reply.header.flags & kReplyInline) != 0) return reply.payload;
+    REQUIRE((reply.header.flags & kReplyHeld) != 0);
+    const std::string value = ReadHeld(rig, key, reply);
+    CHECK(Call(Opcode::kRelease).status() == ReplyStatus::kOk);
+    return value;
+  }
+
+  std::string ReadHeld(const ServerRig& rig, std::string_view key, const Reply& reply) {
+    const uint64_t bytes = ItemBytesOf(reply.header.slot);
+    std::vector<std::byte> copy(bytes);
+    const ReadOp op{LocationOf(reply.header.slot), bytes, copy.data(), 1};
+    KVD_REQUIRE_OK(channel->PostReads(std::span(&op, 1)));
+    ReadCompletion done;
+    REQUIRE(channel->PollReads(std::span(&done, 1)) == 1);
+    ItemExpectation expected;
+    expected.incarnation = rig.region->geometry().incarnation;
+    expected.location = LocationOf(reply.header.slot);
+    expected.key = key;
+    expected.held_version = reply.header.version;
+    ItemView item;
+    REQUIRE(JudgeItem(copy, expected, item) == ItemVerdict::kCurrent);
+    return std::string(item.value);
+  }
+
+  std::unique_ptr<ClientChannel> channel;
+
+ private:
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("Poller: random requests over one and two pollers agree with a map, in every mode") {
+  const uint32_t pollers = GENERATE(1u, 2u);
+  const PollMode mode = GENERATE(PollMode::kAdaptive, PollMode::kEvent, PollMode::kBusy);
+  ServerRig rig(pollers, mode);
+  Random random(Seed());
+  std::map<std::string, std::string> expected;
+  {
+    Peer one(rig);
+    Peer two(rig);
+    for (int i = 0; i < 1500; ++i) {
+      Peer& peer = random.OneIn(2) ? one : two;
+      const std::string key = "key" + std::to_string(random.Uniform(60));
+      switch (random.Uniform(5)) {
+        case 0: {
+          const std::string value(random.Uniform(4000), static_cast<char>('a' + i % 26));
+          REQUIRE(peer.Call(Opcode::kPut, key, value).status() == ReplyStatus::kOk);
+          expected[key] = value;
+          break;
+        }
+        case 1: {
+          const std::string value(random.Uniform(300'000), static_cast<char>('A' + i % 26));
+          REQUIRE(peer.PutPulled(key, value).status() == ReplyStatus::kOk);
+          expected[key] = value;
+          break;
+        }
+        case 2: {
+          const ReplyStatus status = peer.Call(Opcode::kDelete, key).status();
+          REQUIRE(status == (expected.erase(key) == 1 ? ReplyStatus::kOk : ReplyStatus::kNotFound));
+          break;
+        }
+        case 3: {
+          const bool there = peer.Call(Opcode::kExists, key).status() == ReplyStatus::kOk;
+          REQUIRE(there == (expected.count(key) == 1));
+          break;
+        }
+        default: {
+          const auto value = peer.Get(rig, key);
+          const auto at = expected.find(key);
+          REQUIRE(value.has_value() == (at != expected.end()));
+          if (value.has_value()) REQUIRE(*value == at->second);
+        }
+      }
+    }
+  }
+  rig.Stop();
+  rig.CheckShards();
+  uint64_t forwarded = 0;
+  for (const Poller* poller : rig.peers) forwarded += poller->counters().forwarded.get();
+  CHECK((forwarded > 0) == (pollers > 1));
+  CHECK(rig.admission->sessions() == 0);
+}
+
+TEST_CASE("Poller: pipelined requests are all answered, each once") {
+  ServerRig rig(GENERATE(1u, 2u));
+  Peer peer(rig);
+  for (int round = 0; round < 200; ++round) {
+    std::map<uint64_t, int> outstanding;
+    for (int i = 0; i < 16; ++i) {
+      outstanding[peer.Send(Opcode::kPut, std::to_string(round * 16 + i), "value")] = 1;
+    }
+    while (!outstanding.empty()) {
+      const Reply reply = peer.Receive();
+      REQUIRE(reply.status() == ReplyStatus::kOk);
+      REQUIRE(outstanding.erase(reply.header.request_id) == 1);
+    }
+  }
+  CHECK(peer.Call(Opcode::kGet, "3199").payload == "value");
+}
+
+TEST_CASE("Poller: a malformed frame is answered, its session ends, and others go on") {
+  ServerRig rig(1);
+  Peer honest(rig);
+  for (const bool has_id : {true, false}) {
+    Peer peer(rig);
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kGet);
+    header.request_id = 9;
+    header.reserved = 1;
+    const size_t bytes = has_id ? sizeof(header) : 10;
+    KVD_REQUIRE_OK(
+        peer.channel->Send(FrameParts{std::as_bytes(std::span(&header, 1)).first(bytes), {}, {}}));
+    if (has_id) {
+      const Reply reply = peer.Receive();
+      CHECK(reply.header.request_id == 9);
+      CHECK(reply.status() == ReplyStatus::kMalformed);
+    }
+    KVD_REQUIRE_CODE(peer.channel->Wait(DeadlineNs()), kDataLoss);
+    CHECK_THAT(MessageOf(peer.channel->status()), Catch::Contains("malformed request"));
+  }
+  CHECK(honest.Call(Opcode::kPing, {}, "still").payload == "still");
+  CHECK(rig.peers[0]->counters().malformed.get() == 2);
+}
+
+TEST_CASE("Poller: an opcode of a later version is kUnsupported and the session goes on") {
+  ServerRig rig(1);
+  Peer peer(rig);
+  RequestHeader header{};
+  header.opcode = 99;
+  peer.Send(header, {});
+  CHECK(peer.Receive().status() == ReplyStatus::kUnsupported);
+  CHECK(peer.Call(Opcode::kPing, {}, "echo").payload == "echo");
+}
+
+TEST_CASE("Poller: a PUT whose value cannot be pulled fails alone") {
+  ServerRig rig(GENERATE(1u, 2u));
+  Peer peer(rig);
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kPut);
+  header.flags = kRequestPull;
+  header.value_len = 100'000;
+  header.pull_key = 12345;
+  for (int i = 0; i < 20; ++i) {
+    const std::string key = std::to_string(i);
+    peer.Send(header, key);
+    CHECK(peer.Receive().status() == ReplyStatus::kPullFailed);
+    CHECK(peer.Call(Opcode::kExists, key).status() == ReplyStatus::kNotFound);
+  }
+  header.value_len = ServerRig::kMaxValue + 1;
+  peer.Send(header, "large");
+  const Reply reply = peer.Receive();
+  CHECK(reply.status() == ReplyStatus::kTooLarge);
+  CHECK(reply.header.value_len == ServerRig::kMaxValue);
+  rig.Stop();
+  rig.CheckShards();
+}
+
+TEST_CASE("Poller: a held item can be read after it was overwritten, one a session") {
+  ServerRig rig(GENERATE(1u, 2u));
+  Peer peer(rig);
+  const std::string first(50'000, '1');
+  const std::string second(60'000, '2');
+  for (int i = 0; i < 8; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    peer.PutPulled(key, first);
+    const Reply held = peer.Call(Opcode::kGet, key);
+    REQUIRE((held.header.flags & kReplyHeld) != 0);
+    peer.PutPulled(key, second);
+    peer.PutPulled(key, first);
+    CHECK(peer.ReadHeld(rig, key, held) == first);
+  }
+  // Each GET gave the one before back; the last is given back by the session's end.
+  peer.channel.reset();
+  while (rig.admission->sessions() != 0) sched_yield();
+  rig.Stop();
+  rig.CheckShards();
+}
+
+TEST_CASE("Poller: sessions that die at any point leave nothing behind") {
+  ServerRig rig(GENERATE(1u, 2u));
+  Random random(Seed());
+  const uint64_t free_before = rig.region->free_bytes();
+  for (int i = 0; i < 100; ++i) {
+    Peer peer(rig);
+    const TransferBuffer buffer = peer.channel->Allocate(3 << 20).value();
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.flags = kRequestPull;
+    header.value_len = 3 << 20;
+    header.pull_address = buffer.address;
+    header.pull_key = buffer.key;
+    // Several at once: some are pulled, some are on their way between pollers, when the end comes.
+    const uint64_t requests = random.Uniform(4);
+    for (uint64_t k = 0; k < requests; ++k) {
+      peer.Send(header, "big" + std::to_string(random.Uniform(3)));
+    }
+    if (random.OneIn(2)) peer.Send(Opcode::kGet, "big0");
+    if (requests > 0 && random.OneIn(2)) peer.Receive();
+  }
+  while (rig.admission->sessions() != 0) sched_yield();
+  {
+    Peer peer(rig);
+    for (const char* key : {"big0", "big1", "big2"}) peer.Call(Opcode::kDelete, key);
+    CHECK(peer.Call(Opcode::kPing).status() == ReplyStatus::kOk);
+  }
+  rig.Stop();
+  rig.CheckShards();
+  CHECK(rig.region->free_bytes() + (1 << 20) >= free_before);
+}
+
+TEST_CASE("Poller: the statistics come whole, in parts") {
+  ServerRig rig(1);
+  Peer peer(rig);
+  std::string text;
+  do {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kStat);
+    header.argument = text.size();
+    peer.Send(header, {});
+    const Reply reply = peer.Receive();
+    REQUIRE(reply.header.value_len == 9000);
+    text += reply.payload;
+  } while (text.size() < 9000);
+  CHECK(text == std::string(9000, 's'));
+}
+
+TEST_CASE("Poller: stopping answers what has come and tells every client why") {
+  ServerRig rig(GENERATE(1u, 2u), GENERATE(PollMode::kAdaptive, PollMode::kEvent));
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 6; ++i) peers.push_back(std::make_unique<Peer>(rig));
+  for (const auto& peer : peers) {
+    for (int i = 0; i < 10; ++i) peer->Send(Opcode::kPut, "k" + std::to_string(i), "v");
+  }
+  rig.Stop();
+  for (const auto& peer : peers) {
+    for (int i = 0; i < 10; ++i) CHECK(peer->Receive().status() == ReplyStatus::kOk);
+    KVD_REQUIRE_CODE(peer->channel->Wait(DeadlineNs()), kUnavailable);
+    CHECK_THAT(MessageOf(peer->channel->status()), Catch::Contains("shutting down"));
+  }
+  CHECK(rig.admission->sessions() == 0);
+}
+
+TEST_CASE("Poller: an idle one sleeps, and a request from a peer's mailbox wakes it") {
+  ServerRig rig(2, PollMode::kEvent);
+  Peer peer(rig);
+  for (int i = 0; i < 3000; ++i) {
+    REQUIRE(peer.Call(Opcode::kPut, std::to_string(i), "v").status() == ReplyStatus::kOk);
+  }
+  CHECK(rig.peers[0]->counters().sleeps.get() > 100);
+  CHECK(rig.peers[1]->counters().sleeps.get() > 100);
+}
+
+}  // namespace kvd::test

@@ -1,0 +1,86 @@
+#include "server/session/admission_policy.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/protocol/handshake.h"
+#include "tests/support/fake_clock.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+AdmissionPolicy::Options SomeOptions() {
+  AdmissionPolicy::Options options;
+  options.geometry.incarnation = 42;
+  options.geometry.region_bytes = 1 << 26;
+  options.geometry.directory_offset = 4096;
+  options.geometry.directory_entries = 64;
+  options.geometry.bucket_bytes = 1024;
+  options.geometry.shard_count = 2;
+  options.sessions_max = 3;
+  options.credits_max = 64;
+  options.max_value_bytes = 1 << 20;
+  return options;
+}
+
+Hello Wanting(uint32_t credits) {
+  Hello hello{};
+  hello.credits_wanted = credits;
+  return hello;
+}
+
+WelcomeStatus StatusOf(const Welcome& welcome) {
+  return static_cast<WelcomeStatus>(welcome.status);
+}
+
+}  // namespace
+
+TEST_CASE("Admission: a welcome passes the client's own check and carries the limits") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  const Welcome sent = policy.Admit({}, Wanting(16));
+  Welcome parsed;
+  REQUIRE(ParseWelcome(std::as_bytes(std::span(&sent, 1)), parsed).ok());
+  CHECK(parsed.incarnation == 42);
+  CHECK(parsed.max_value_bytes == 1 << 20);
+  CHECK(parsed.credits == 16);
+  CHECK(parsed.server_unix_us == static_cast<uint64_t>(clock.NowUnixUs()));
+}
+
+TEST_CASE("Admission: credits are what the client wants, within 1 and the server's limit") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  CHECK(policy.Admit({}, Wanting(0)).credits == 1);
+  CHECK(policy.Admit({}, Wanting(64)).credits == 64);
+  CHECK(policy.Admit({}, Wanting(~0u)).credits == 64);
+}
+
+TEST_CASE("Admission: at most sessions_max at once, each with an id of its own") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  const uint64_t first = policy.Admit({}, Wanting(1)).session_id;
+  const uint64_t second = policy.Admit({}, Wanting(1)).session_id;
+  const uint64_t third = policy.Admit({}, Wanting(1)).session_id;
+  const Welcome refused = policy.Admit({}, Wanting(1));
+  CHECK(StatusOf(refused) == WelcomeStatus::kFull);
+  CHECK_THAT(std::string(refused.text), Catch::Contains("--max_clients=3"));
+  CHECK(policy.sessions() == 3);
+  CHECK(policy.refused() == 1);
+  policy.Gone(second);
+  const uint64_t fourth = policy.Admit({}, Wanting(1)).session_id;
+  CHECK(fourth != first);
+  CHECK(fourth != second);
+  CHECK(fourth != third);
+  CHECK(policy.sessions_total() == 4);
+}
+
+TEST_CASE("Admission: nobody gets in once shutdown has begun") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  policy.BeginShutdown();
+  CHECK(StatusOf(policy.Admit({}, Wanting(1))) == WelcomeStatus::kShuttingDown);
+}
+
+}  // namespace kvd::test
