@@ -18,7 +18,6 @@ namespace kvd {
 namespace {
 
 constexpr uint32_t kClientsMax = 100'000;
-constexpr int kFlagFilesMax = 16;  // nested: a file that names itself ends here
 
 struct Flag {
   const char* name;
@@ -262,11 +261,10 @@ class Parser {
 
   // One flag a line, as on a command line; empty lines and lines that begin with # are skipped.
   absl::Status TakeFile(const std::string& path) {
-    if (++files_ > kFlagFilesMax) {
-      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, ": more than ",
-                                                     kFlagFilesMax,
-                                                     " flag files; does one name itself?"));
+    if (std::find(open_files_.begin(), open_files_.end(), path) != open_files_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, " names itself"));
     }
+    open_files_.push_back(path);
     std::ifstream file(path);
     if (!file) {
       return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, ": cannot be read"));
@@ -279,10 +277,11 @@ class Parser {
         return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", taken.message()));
       }
     }
+    open_files_.pop_back();
     return absl::OkStatus();
   }
 
-  int files_ = 0;
+  std::vector<std::string> open_files_;  // flag files that are being read, the outermost first
 };
 
 }  // namespace

@@ -1,0 +1,149 @@
+// The kvd binary as somebody at a terminal meets it: flags, texts, exit statuses.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tests/e2e/kvd_process.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+size_t Lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+// Usage errors: exit 2, one line that names what was given and what would do.
+void CheckUsage(const std::vector<std::string>& arguments, const std::vector<std::string>& texts) {
+  const Ended ended = RunKvd(arguments);
+  INFO(ended.err);
+  CHECK(ended.exit_code == 2);
+  CHECK(ended.out.empty());
+  CHECK(Lines(ended.err) == 1);
+  for (const std::string& text : texts) CHECK_THAT(ended.err, Catch::Contains(text));
+}
+
+void CheckCannotStart(const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& texts) {
+  Ended ended = RunKvd(arguments);
+  INFO(ended.err);
+  CHECK(ended.exit_code == 1);
+  CHECK(Lines(ended.err) == 1);
+  for (const std::string& text : texts) CHECK_THAT(ended.err, Catch::Contains(text));
+  std::vector<std::string> checked = arguments;
+  checked.push_back("--check");
+  ended = RunKvd(checked);
+  CHECK(ended.exit_code == 78);
+  for (const std::string& text : texts) CHECK_THAT(ended.err, Catch::Contains(text));
+}
+
+}  // namespace
+
+TEST_CASE("kvd --help and -h show its own flags with units and defaults and exit with 0") {
+  const Ended help = RunKvd({"--help"});
+  CHECK(help.exit_code == 0);
+  CHECK(help.err.empty());
+  for (const char* flag : {"--memory=BYTES", "--shm=PATH", "--pollers=N", "--poll=MODE",
+                           "--hugepages=POLICY", "--max_value=BYTES", "--max_clients=N",
+                           "--bucket_bytes=BYTES", "--check", "--version", "--flagfile=PATH"}) {
+    CHECK_THAT(help.out, Catch::Contains(flag));
+  }
+  CHECK_THAT(help.out, Catch::Contains("(default 64m)"));
+  CHECK_THAT(help.out, !Catch::Contains("logtostderr"));
+  CHECK(RunKvd({"-h"}).out == help.out);
+}
+
+TEST_CASE("kvd --version and -V print it and exit with 0") {
+  const Ended version = RunKvd({"--version"});
+  CHECK(version.exit_code == 0);
+  CHECK_THAT(version.out, Catch::StartsWith("kvd "));
+  CHECK(RunKvd({"-V"}).out == version.out);
+}
+
+TEST_CASE("kvd: usage errors exit with 2 and one line") {
+  CheckUsage({"--memry=1g"}, {"unknown flag --memry", "did you mean --memory?"});
+  CheckUsage({"--nothing_like_it"}, {"--nothing_like_it", "kvd --help"});
+  CheckUsage({"-z"}, {"-z"});
+  CheckUsage({"stray"}, {"'stray'"});
+  CheckUsage({"--memory=12q"}, {"--memory=12q"});
+  CheckUsage({"--memory=-1"}, {"--memory=-1"});
+  CheckUsage({"--memory="}, {"--memory="});
+  CheckUsage({"--memory"}, {"--memory needs a value"});
+  CheckUsage({"--memory=99999999999999999999g"}, {"--memory="});
+  CheckUsage({"--poll=sometimes"}, {"--poll=sometimes", "adaptive, busy, event"});
+  CheckUsage({"--hugepages=yes"}, {"--hugepages=yes", "prefer, require, off"});
+  CheckUsage({"--pollers=0"}, {"--pollers=0", "from 1 to 256"});
+  CheckUsage({"--pollers=two"}, {"--pollers=two"});
+  CheckUsage({"--max_clients=0"}, {"--max_clients=0"});
+  CheckUsage({"--bucket_bytes=1000"}, {"--bucket_bytes=1000", "512"});
+  CheckUsage({"--shm_mode=9"}, {"--shm_mode=9", "octal"});
+  CheckUsage({"--check=maybe"}, {"--check takes no value"});
+  CheckUsage({"--flagfile=/does/not/exist"}, {"/does/not/exist"});
+}
+
+TEST_CASE(
+    "kvd: what cannot be started exits with 1, and with 78 under --check, naming the remedy") {
+  TempDir dir;
+  const std::string shm = "--shm=" + dir.Join("s");
+  CheckCannotStart({shm, "--memory=1k"}, {"--memory=1024", "minimum"});
+  CheckCannotStart({shm, "--memory=4000t"}, {"--memory=", "more than this machine"});
+  CheckCannotStart({shm, "--max_value=64m", "--memory=64m"}, {"--max_value=67108864", "16777216"});
+  CheckCannotStart({"--shm=" + std::string(200, 'x')}, {"200 bytes", "107"});
+  CheckCannotStart({"--shm="}, {"--shm="});
+  CheckCannotStart({"--shm=" + dir.Join("missing/s")}, {dir.Join("missing"), "does not exist"});
+  std::ofstream(dir.Join("file")) << "x";
+  CheckCannotStart({"--shm=" + dir.Join("file")}, {"not a socket"});
+}
+
+TEST_CASE("kvd: hugepages that must be there and are not are counted in the message") {
+  TempDir dir;
+  std::ifstream free_pages("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
+  int count = 0;
+  free_pages >> count;
+  if (count >= 32) KVD_SKIP("this machine has free hugepages");
+  const Ended ended = RunKvd({"--shm=" + dir.Join("s"), "--hugepages=require"});
+  CHECK(ended.exit_code == 1);
+  CHECK_THAT(ended.err, Catch::Contains("hugepages"));
+}
+
+TEST_CASE("kvd --check prints the plan, exits with 0 and leaves nothing running") {
+  TempDir dir;
+  const Ended ended = RunKvd({"--check", "-m", "128", "-t", "2", "-c", "7", "-s", dir.Join("s"),
+                              "--poll=event", "--hugepages=off"});
+  INFO(ended.err);
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.out, Catch::Contains("memory: 128 MiB, hugepages off"));
+  CHECK_THAT(ended.out, Catch::Contains("pollers: 2, event"));
+  CHECK_THAT(ended.out, Catch::Contains("clients: at most 7"));
+  CHECK_THAT(ended.out, Catch::Contains("largest value: 32 MiB"));
+  CHECK_THAT(ended.out, Catch::Contains(dir.Join("s")));
+  struct stat facts;
+  CHECK(stat(dir.Join("s").c_str(), &facts) != 0);
+}
+
+TEST_CASE("kvd --flagfile: flags one a line, comments, and errors with file and line") {
+  TempDir dir;
+  const std::string path = dir.Join("kvd.flags");
+  std::ofstream(path) << "# memory\n--memory=96m\n\n  --max_clients=5\n--shm=" << dir.Join("s")
+                      << "\n";
+  const Ended ended = RunKvd({"--check", "--flagfile=" + path, "--max_clients=9"});
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.out, Catch::Contains("memory: 96 MiB"));
+  CHECK_THAT(ended.out, Catch::Contains("clients: at most 9"));
+  std::ofstream(path) << "--memory=96m\n--poll=never\n";
+  CheckUsage({"--flagfile=" + path}, {path + ":2:", "--poll=never"});
+  std::ofstream(path) << "--flagfile=" << path << "\n";
+  CheckUsage({"--flagfile=" + path}, {"names itself"});
+}
+
+TEST_CASE("kvd: more pollers than cores is a warning") {
+  TempDir dir;
+  const Ended ended = RunKvd({"--check", "--shm=" + dir.Join("s"), "-t", "200", "-m", "1024"});
+  INFO(ended.err);
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.out, Catch::Contains("warning: --pollers=200"));
+}
+
+}  // namespace kvd::test
