@@ -149,7 +149,7 @@ TEST_CASE("Kill: a write that was on its way when kvd was killed has an unknown 
   KvdProcess kvd;
   KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
   const auto client = ConnectTo(kvd);
-  kvd.Signal(SIGSTOP);
+  kvd.Stop();
   const pid_t killer = fork();
   if (killer == 0) {
     usleep(50'000);
@@ -166,7 +166,7 @@ TEST_CASE("Kill: GETs go on while kvd is stopped, and writes time out") {
   KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
   const auto client = ConnectTo(kvd);
   KVD_REQUIRE_OK(client->Put("key", "before"));
-  kvd.Signal(SIGSTOP);
+  kvd.Stop();
   std::string value;
   for (int i = 0; i < 10'000; ++i) {
     KVD_REQUIRE_OK(client->Get("key", value));
@@ -174,7 +174,7 @@ TEST_CASE("Kill: GETs go on while kvd is stopped, and writes time out") {
   }
   KVD_REQUIRE_CODE(client->Get("absent", value), kNotFound);
   KVD_REQUIRE_CODE(client->Put("key", "after", {.deadline = milliseconds(100)}), kDeadlineExceeded);
-  kvd.Signal(SIGCONT);
+  kvd.Continue();
   // The write that timed out takes effect once; the session is as good as before.
   REQUIRE(Eventually([&] { return client->Get("key", value).ok() && value == "after"; }));
   KVD_REQUIRE_OK(client->Put("key", "later"));
@@ -188,10 +188,10 @@ TEST_CASE("Kill: a large PUT that timed out does not lend its buffer to the next
   const auto client = ConnectTo(kvd);
   const std::string first(1 << 20, 'a');
   const std::string second(1 << 20, 'b');
-  kvd.Signal(SIGSTOP);
+  kvd.Stop();
   KVD_REQUIRE_CODE(client->Put("first", first, {.deadline = milliseconds(50)}), kDeadlineExceeded);
   KVD_REQUIRE_CODE(client->Put("second", second, {.deadline = milliseconds(50)}), kDeadlineExceeded);
-  kvd.Signal(SIGCONT);
+  kvd.Continue();
   KVD_REQUIRE_OK(client->Ping({.deadline = seconds(10)}));
   std::string value;
   REQUIRE(Eventually([&] { return client->Get("second", value).ok(); }));

@@ -86,6 +86,14 @@ int KvdProcess::Terminate() {
   return Reap();
 }
 
+void KvdProcess::Stop() const {
+  Signal(SIGSTOP);
+  // The signal goes to one thread, which stops the others once it runs.
+  waitpid(pid_, nullptr, WUNTRACED);
+}
+
+void KvdProcess::Continue() const { Signal(SIGCONT); }
+
 void KvdProcess::Signal(int number) const { kill(pid_, number); }
 
 }  // namespace kvd::test

@@ -27,6 +27,8 @@ class KvdProcess {
   void Kill();            // SIGKILL, and waits
   int Terminate();        // SIGTERM, waits; its exit status, or 128 + signal
   void Signal(int number) const;
+  void Stop() const;      // SIGSTOP, and waits until every thread has stopped
+  void Continue() const;  // SIGCONT
 
   pid_t pid() const { return pid_; }
   std::string socket_path() const { return directory_.Join("kvd.sock"); }
