@@ -17,7 +17,7 @@ BUILD_PACKAGES=(
 )
 TEST_PACKAGES=(
   catch2 librapidcheck-dev libbenchmark-dev libfiu-dev
-  python3 curl
+  python3 curl unicode-data
 )
 readonly BUILD_PACKAGES TEST_PACKAGES
 
