@@ -60,8 +60,19 @@ RegionOffset TestRegion::BucketOffset(uint32_t shard, BucketIndex bucket) const 
 }
 
 RegionOffset TestRegion::HeapRoom(uint64_t bytes) {
+  std::vector<RegionOffset>& free = free_[RoundUpItemSize(bytes)];
+  if (!free.empty()) {
+    const RegionOffset room = free.back();
+    free.pop_back();
+    return room;
+  }
   heap_end_ -= RoundUpItemSize(bytes);
+  KVD_CHECK(heap_end_ >= uint64_t{next_segment_} * kSegmentBytes);
   return RegionOffset{heap_end_};
+}
+
+void TestRegion::Free(Slot slot) {
+  if (reuse_memory) free_[ItemBytesOf(slot)].push_back(LocationOf(slot));
 }
 
 RegionOffset TestRegion::LocalRoom(uint32_t shard, BucketIndex bucket, uint64_t bytes) {
@@ -205,6 +216,7 @@ Slot TestRegion::Replace(Slot old, const TestItem& item) {
       Seal(shard, bucket, at);
       if (ToBytes(at) != 0) Seal(shard, bucket, RegionOffset{0});
       SetState(slot, ItemState::kLive);
+      Free(old);
       return slot;
     }
     at = OverflowOf(header.link);
@@ -216,6 +228,7 @@ Slot TestRegion::Replace(Slot old, const TestItem& item) {
 void TestRegion::Delete(std::string_view key, Slot slot) {
   SetState(slot, ItemState::kDead);
   KVD_CHECK(RemoveSlot(ShardOfKey(key), BucketOfKey(key), slot));
+  Free(slot);
 }
 
 BucketIndex TestRegion::Split(uint32_t shard, bool publish_count) {

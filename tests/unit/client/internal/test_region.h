@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -92,7 +93,9 @@ class TestRegion {
   void SetDirectoryEntry(uint64_t index, uint32_t segment);
   void SetLifeline(uint32_t word);
 
-  uint64_t next_version() const { return next_version_; }
+  // Memory that Replace and Delete leave is used again at once by the next item of its size, as in
+  // a busy store.
+  bool reuse_memory = false;
 
  private:
   struct ShardState {
@@ -103,6 +106,7 @@ class TestRegion {
     alignas(64) std::byte bytes[64];
   };
 
+  void Free(Slot slot);
   void MakeBucket(uint32_t shard, BucketIndex bucket, uint32_t depth);
 
   Geometry geometry_;
@@ -113,6 +117,7 @@ class TestRegion {
   uint64_t heap_end_ = kRegionBytes;
   uint64_t next_version_ = 1000;
   uint64_t next_key_ = 0;
+  std::map<uint64_t, std::vector<RegionOffset>> free_;  // by occupied bytes
 };
 
 }  // namespace kvd::test

@@ -1,0 +1,123 @@
+// The first attempt at a mapped region: it says "found" for the key's live item and for nothing
+// else.
+#include "client/internal/window_get.h"
+
+#include <cstring>
+#include <string>
+
+#include "common/base/random.h"
+#include "tests/support/test.h"
+#include "tests/unit/client/internal/machine_driver.h"
+#include "tests/unit/client/internal/test_region.h"
+
+namespace kvd::test {
+namespace {
+
+constexpr uint64_t kIncarnation = 99;
+constexpr BucketIndex kBucket0{0};
+
+struct Fixture {
+  Fixture() {
+    MachineDriver driver(region);
+    driver.Warm();
+    map = driver.map();
+  }
+
+  bool Find(std::string_view key) { return get.Find(key, region.Hash(key), item, slot); }
+
+  TestRegion region{kIncarnation};
+  RegionMap map{region.geometry(), 1 << 20};
+  WindowGet get{region.bytes().data(), map};
+  ItemView item;
+  Slot slot = kEmptySlot;
+};
+
+TEST_CASE("WindowGet: finds live items of every size up to its buffer's, wherever they lie") {
+  Fixture fixture;
+  const bool local = GENERATE(true, false);
+  for (size_t bytes = 0; bytes < (local ? 40u : 4000u); bytes = bytes * 5 / 4 + 1) {
+    const std::string key = fixture.region.KeyIn(0, kBucket0, 1, "key");
+    const Slot slot = fixture.region.Put({.key = key, .value = std::string(bytes, 'v')}, local);
+    CAPTURE(bytes);
+    REQUIRE(fixture.Find(key));
+    CHECK(fixture.item.value == std::string(bytes, 'v'));
+    CHECK(fixture.item.key == key);
+    CHECK(fixture.slot == slot);
+    REQUIRE(fixture.get.FindAt(key, slot, fixture.item));
+    CHECK(fixture.item.value == std::string(bytes, 'v'));
+    fixture.region.Delete(key, slot);
+  }
+}
+
+TEST_CASE("WindowGet: an item at the very end of the region is copied to its end and no further") {
+  Fixture fixture;
+  for (const size_t value : {size_t{1}, size_t{9}, size_t{17}, size_t{25}, size_t{100}}) {
+    const uint64_t bytes = ItemBytes(0, 3, value);
+    const RegionOffset end{TestRegion::kRegionBytes - bytes};
+    const Slot slot =
+        fixture.region.WriteItem(end, {.key = "key", .value = std::string(value, 'v')});
+    CHECK(fixture.get.FindAt("key", slot, fixture.item));
+  }
+}
+
+TEST_CASE(
+    "WindowGet: says nothing of items that are dead, being written, torn, absent or too long for "
+    "it") {
+  Fixture fixture;
+  const Slot slot = fixture.region.Put({.key = "key", .value = "v"});
+  REQUIRE(fixture.Find("key"));
+  SECTION("dead") { fixture.region.SetState(slot, ItemState::kDead); }
+  SECTION("being written") { fixture.region.SetState(slot, ItemState::kWriting); }
+  SECTION("torn") { *fixture.region.At(LocationOf(slot) + 25) ^= std::byte{1}; }
+  SECTION("absent") { fixture.region.Delete("key", slot); }
+  SECTION("too long") {
+    fixture.region.Replace(slot,
+                           {.key = "key", .value = std::string(WindowGet::kItemBytesMax, 'v')});
+  }
+  SECTION("another key's") {
+    fixture.region.WriteItem(LocationOf(slot), {.key = "yek", .value = "v"});
+  }
+  CHECK_FALSE(fixture.Find("key"));
+  CHECK_FALSE(fixture.get.FindAt("key", slot, fixture.item));
+}
+
+TEST_CASE("WindowGet: tag 0 does not lead to empty slots") {
+  Fixture fixture;
+  for (int i = 0; i < 3; ++i) {
+    std::string key;
+    do {
+      key = fixture.region.KeyIn(0, kBucket0, 1, "key");
+    } while (SlotTag(fixture.region.Hash(key)) != 0);
+    CHECK_FALSE(fixture.Find(key));
+  }
+}
+
+TEST_CASE("WindowGet: slots that cannot be are not followed, nor a window that is not there") {
+  Fixture fixture;
+  Random random(Seed());
+  const uint32_t tag = SlotTag(fixture.region.Hash("key"));
+  for (int i = 0; i < 100'000; ++i) {
+    Slot slot = random.Next();
+    if (random.OneIn(2)) {
+      slot = PackSlot(tag, random.Uniform(5000),
+                      RegionOffset{TestRegion::kRegionBytes + 80 - random.Uniform(640) * 8});
+    }
+    fixture.region.HeaderAt(fixture.region.BucketOffset(0, kBucket0)).slots[random.Uniform(14)] =
+        slot;
+    if (fixture.Find("key") || fixture.get.FindAt("key", slot, fixture.item))
+      FAIL("found in slot " << slot);
+  }
+  WindowGet nothing(nullptr, fixture.map);
+  CHECK_FALSE(nothing.Find("key", fixture.region.Hash("key"), fixture.item, fixture.slot));
+  CHECK_FALSE(nothing.FindAt("key", PackSlot(tag, 64, RegionOffset{4096}), fixture.item));
+}
+
+TEST_CASE("WindowGet: a map that knows no segment yet finds nothing") {
+  Fixture fixture;
+  fixture.region.Put({.key = "key", .value = "v"});
+  fixture.map = RegionMap(fixture.region.geometry(), 1 << 20);
+  CHECK_FALSE(fixture.Find("key"));
+}
+
+}  // namespace
+}  // namespace kvd::test
