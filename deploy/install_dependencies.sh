@@ -18,6 +18,8 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   catch2 librapidcheck-dev libbenchmark-dev libfiu-dev
   python3 curl unicode-data
+  # tests/softroce; the kernel of its guest is not installed
+  qemu-system-x86 cpio kmod xz-utils iproute2 ibverbs-utils perftest
 )
 readonly BUILD_PACKAGES TEST_PACKAGES
 

@@ -40,7 +40,8 @@ Stream OpenStream(HostLine line) {
   return {.line = line, .read_fd = fds[0], .write_fd = fds[1]};
 }
 
-// Passes on one buffer of what is there now. Whether there may be more. Closes the stream at its end.
+// Passes on one buffer of what is there now. Whether there may be more. Closes the stream at its
+// end.
 bool Relay(Stream& stream) {
   std::array<char, kRelayBuffer_bytes> buffer;
   if (stream.read_fd < 0) return false;
@@ -129,9 +130,8 @@ pid_t Fork() {
 int RelayUntilEnd(pid_t pid, int child_signal_fd, Stream& output, Stream& errors) {
   int exit_status = 0;
   do {
-    std::array<pollfd, 3> waits = {{{child_signal_fd, POLLIN, 0},
-                                    {output.read_fd, POLLIN, 0},
-                                    {errors.read_fd, POLLIN, 0}}};
+    std::array<pollfd, 3> waits = {
+        {{child_signal_fd, POLLIN, 0}, {output.read_fd, POLLIN, 0}, {errors.read_fd, POLLIN, 0}}};
     poll(waits.data(), waits.size(), -1);
     if (waits[0].revents != 0) {
       signalfd_siginfo ignored;

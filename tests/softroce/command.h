@@ -9,17 +9,18 @@
 namespace kvd::softroce {
 
 struct CommandResult {
-  int exit_status = 0;  // 128 + N if signal N ended it, as in a shell; 127 if it could not be started
+  int exit_status =
+      0;  // 128 + N if signal N ended it, as in a shell; 127 if it could not be started
   uint64_t output_bytes = 0;  // what it printed
   uint64_t error_bytes = 0;
 };
 
-// Runs the configuration's "setup" with its output on the console and waits for it. Returns its exit
-// status.
+// Runs the configuration's "setup" with its output on the console and waits for it. Returns its
+// exit status.
 int RunSetup(const GuestConfig& config);
 
-// Runs the configuration's command and passes its output to the host until it ended. Processes that it
-// left behind go on but are no longer heard. Blocks.
+// Runs the configuration's command and passes its output to the host until it ended. Processes that
+// it left behind go on but are no longer heard. Blocks.
 CommandResult RunCommand(const GuestConfig& config);
 
 }  // namespace kvd::softroce

@@ -14,8 +14,8 @@ void MountKernelFolders();
 void LoadModules();
 
 // Makes the host's root directory, read-only below a layer in memory, the root of this process. The
-// guest has a /dev, /proc, /sys, /run, /tmp and /dev/shm of its own; of the host's /tmp only what the
-// configuration names is visible; shares are mounted writable.
+// guest has a /dev, /proc, /sys, /run, /tmp and /dev/shm of its own; of the host's /tmp only what
+// the configuration names is visible; shares are mounted writable.
 void EnterHostRoot(const GuestConfig& config);
 
 }  // namespace kvd::softroce

@@ -277,7 +277,7 @@ await_status() {
 fail_guest() {
   stop
   cat "$run/qemu" >&2
-  tail -n 30 "$run/console" 2>/dev/null | tr -d '\r' | sed 's/^/console: /' >&2
+  tail -n 60 "$run/console" 2>/dev/null | tr -d '\r' | sed 's/^/console: /' >&2
   fail "the guest failed: $1"
 }
 

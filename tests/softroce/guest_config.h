@@ -5,9 +5,9 @@
 //   environment=K=V     the command's environment
 //   directory=PATH      where it runs
 //   setup=WORD          a command run before it, with its arguments; the guest fails if it does
-//   visible=PATH        an entry of the host's /tmp that is seen in the guest's, which is empty else
-//   share=PATH          a folder of the host that is writable; the n-th has the 9p tag "share<n>"
-//   modules=PATH        the folder whose lib/modules the guest's modprobe uses
+//   visible=PATH        an entry of the host's /tmp that is seen in the guest's, which is empty
+//   else share=PATH          a folder of the host that is writable; the n-th has the 9p tag
+//   "share<n>" modules=PATH        the folder whose lib/modules the guest's modprobe uses
 //   terminal=ROWSxCOLUMNS  the command gets the console as its terminal
 #ifndef KVD_TESTS_SOFTROCE_GUEST_CONFIG_H_
 #define KVD_TESTS_SOFTROCE_GUEST_CONFIG_H_

@@ -61,6 +61,7 @@ check "no kernel: 125 and the reason" ended 125 "there is no kernel"
 reported=$(KVD_GUEST_CACHE=/dev/null TEST_TARGET=//some:verbs_test "$folder/run_in_guest.sh" -- true)
 check "a test whose guest cannot be had reports that it was skipped" \
   grep -q "^KVD_CASE skipped verbs_test: .*there is no kernel" <<<"$reported"
+# shellcheck disable=SC2016  # expanded by the test that it runs
 reported=$(KVD_RDMA_DEVICES=real_0 "$folder/run_in_guest.sh" --two-devices -- \
   bash -c 'echo "$KVD_RDMA_DEVICES" "$@"' name 'an argument')
 check "a machine with devices of its own runs the test itself" test "$reported" = "real_0 an argument"

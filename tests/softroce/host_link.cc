@@ -23,8 +23,7 @@ std::array<int, 3> line_fds = {-1, -1, -1};
 // The device of the port with this name, such as /dev/vport0p1; empty while there is none.
 std::string FindPort(const std::string& wanted) {
   std::error_code ignored;
-  for (const auto& port :
-       std::filesystem::directory_iterator("/sys/class/virtio-ports", ignored)) {
+  for (const auto& port : std::filesystem::directory_iterator("/sys/class/virtio-ports", ignored)) {
     std::string name;
     std::ifstream(port.path() / "name") >> name;
     if (name == wanted) return "/dev/" + port.path().filename().string();

@@ -5,7 +5,8 @@
 //   exited STATUS OUTPUT ERRORS    it ended; so many bytes were sent on the two other lines
 // or, at any time, "failed REASON" when the guest itself is at fault.
 //
-// On the host, where it is not the first process, it only prints the speed of the time stamp counter.
+// On the host, where it is not the first process, it only prints the speed of the time stamp
+// counter.
 
 #include <unistd.h>
 

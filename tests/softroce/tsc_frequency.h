@@ -1,5 +1,5 @@
-// How fast this machine's time stamp counter runs. An emulated guest has the host's counter, and cannot
-// find out by itself on a host with other work to do.
+// How fast this machine's time stamp counter runs. An emulated guest has the host's counter, and
+// cannot find out by itself on a host with other work to do.
 #ifndef KVD_TESTS_SOFTROCE_TSC_FREQUENCY_H_
 #define KVD_TESTS_SOFTROCE_TSC_FREQUENCY_H_
 
