@@ -35,13 +35,26 @@ void ReadMeminfo(const std::string& path, MachineMemory& memory) {
   }
 }
 
-// Takes the limit in directory/limit_file if it is tighter than the one known.
+// The number after `name` in a file of lines "NAME NUMBER"; zero if there is none.
+uint64_t NumberNamed(const std::string& path, const std::string& name) {
+  std::ifstream file(path);
+  std::string found;
+  uint64_t number = 0;
+  while (file >> found >> number) {
+    if (found == name) return number;
+  }
+  return 0;
+}
+
+// Takes the limit in directory/limit_file if it is tighter than the one known. Cached files that
+// nobody uses are charged too, but the kernel drops them before it refuses memory.
 void TakeLimit(const std::string& directory, const char* limit_file, const char* used_file,
                MachineMemory& memory) {
   uint64_t limit = 0;
   if (!ReadNumber(directory + limit_file, limit)) return;  // absent, or "max"
   uint64_t used = 0;
   ReadNumber(directory + used_file, used);
+  used -= std::min(used, NumberNamed(directory + "memory.stat", "inactive_file"));
   const uint64_t left = limit - std::min(limit, used);
   if (left >= memory.limit_bytes - std::min(memory.limit_bytes, memory.limit_used_bytes)) return;
   memory.limit_bytes = limit;

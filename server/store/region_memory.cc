@@ -106,6 +106,35 @@ absl::Status CheckAvailable(uint64_t memory_bytes) {
                    " is more than this machine can give: ", machine.Describe()));
 }
 
+// Pages out of the kernel's pool of huge ones. On an error `shortage` says what is missing.
+absl::StatusOr<RegionMemory> TakeHuge(const RegionOptions& options, uint64_t minimum_bytes,
+                                      std::string& shortage) {
+  if (Gigantic(options)) {
+    absl::StatusOr<RegionMemory> memory = Take(kGigantic, options);
+    if (memory.ok()) return memory;
+  }
+  shortage = HugepageShortage(options.memory_bytes);
+  if (options.memory_bytes / kHugePageBytes * kHugePageBytes >= minimum_bytes) {
+    absl::StatusOr<RegionMemory> memory = Take(kHuge, options);
+    if (memory.ok()) return memory;
+    absl::StrAppend(&shortage, " (", memory.status().message(), ")");
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "--hugepages=require: ", shortage,
+      "; sysctl vm.nr_hugepages=", options.memory_bytes / kHugePageBytes, " or --hugepages=off"));
+}
+
+absl::StatusOr<RegionMemory> TakeTransparent(const RegionOptions& options, std::string& shortage) {
+  static constexpr char kSetting[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  if (!TransparentHugepagesForSharedMemory()) {
+    absl::StrAppend(&shortage, "; transparent ones for shared memory are off in ", kSetting);
+    return absl::UnavailableError(shortage);
+  }
+  absl::StatusOr<RegionMemory> memory = Take(kTransparent, options);
+  if (!memory.ok()) absl::StrAppend(&shortage, "; transparent ones: ", memory.status().message());
+  return memory;
+}
+
 absl::StatusOr<RegionMemory> TakeSmall(const RegionOptions& options) {
   absl::StatusOr<RegionMemory> memory = Take(kSmall, options);
   if (memory.ok()) return memory;
@@ -114,48 +143,34 @@ absl::StatusOr<RegionMemory> TakeSmall(const RegionOptions& options) {
                                                    "; ", ReadMachineMemory().Describe()));
 }
 
+absl::Status CheckTotal(uint64_t memory_bytes) {
+  const MachineMemory machine = ReadMachineMemory();
+  if (machine.total_bytes == 0 || memory_bytes <= machine.total_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--memory=", FormatBytes(memory_bytes),
+                   " is more than this machine has: ", FormatBytes(machine.total_bytes)));
+}
+
 }  // namespace
 
 absl::StatusOr<RegionMemory> RegionMemory::Create(const RegionOptions& options,
                                                   uint64_t minimum_bytes) {
-  const MachineMemory machine = ReadMachineMemory();
-  if (machine.total_bytes != 0 && options.memory_bytes > machine.total_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--memory=", FormatBytes(options.memory_bytes),
-                     " is more than this machine has: ", FormatBytes(machine.total_bytes)));
-  }
-  std::string fallback;
+  KVD_RETURN_IF_ERROR(CheckTotal(options.memory_bytes));
+  std::string shortage;
   if (options.hugepages != HugepagePolicy::kOff) {
-    if (Gigantic(options)) {
-      absl::StatusOr<RegionMemory> memory = Take(kGigantic, options);
-      if (memory.ok()) return memory;
-    }
-    fallback = HugepageShortage(options.memory_bytes);
-    if (options.memory_bytes / kHugePageBytes * kHugePageBytes >= minimum_bytes) {
-      absl::StatusOr<RegionMemory> memory = Take(kHuge, options);
-      if (memory.ok()) return memory;
-      absl::StrAppend(&fallback, " (", memory.status().message(), ")");
-    }
-    if (options.hugepages == HugepagePolicy::kRequire) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("--hugepages=require: ", fallback, "; sysctl vm.nr_hugepages=",
-                       options.memory_bytes / kHugePageBytes, " or --hugepages=off"));
-    }
+    absl::StatusOr<RegionMemory> memory = TakeHuge(options, minimum_bytes, shortage);
+    if (memory.ok() || options.hugepages == HugepagePolicy::kRequire) return memory;
   }
   KVD_RETURN_IF_ERROR(CheckAvailable(options.memory_bytes));
-  if (options.hugepages == HugepagePolicy::kPrefer && TransparentHugepagesForSharedMemory()) {
-    absl::StatusOr<RegionMemory> memory = Take(kTransparent, options);
+  if (options.hugepages == HugepagePolicy::kPrefer) {
+    absl::StatusOr<RegionMemory> memory = TakeTransparent(options, shortage);
     if (memory.ok()) {
-      memory->fallback = absl::StrCat("transparent huge pages: ", fallback);
+      memory->fallback = absl::StrCat("transparent huge pages: ", shortage);
       return memory;
     }
   }
   absl::StatusOr<RegionMemory> memory = TakeSmall(options);
-  if (memory.ok() && !fallback.empty()) {
-    memory->fallback = absl::StrCat("4 KiB pages: ", fallback,
-                                    "; transparent huge pages for shared memory are off in "
-                                    "/sys/kernel/mm/transparent_hugepage/shmem_enabled");
-  }
+  if (memory.ok() && !shortage.empty()) memory->fallback = absl::StrCat("4 KiB pages: ", shortage);
   return memory;
 }
 

@@ -20,6 +20,7 @@ struct RegionOptions {
   uint32_t prefault_threads = 0;  // 0: one per core
   uint64_t incarnation = 0;       // 0: random
   // Called from Create's thread while pages are being touched, at least once with done == total.
+  // Begins again from less when one kind of page ran out and the next is tried.
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
 };
 

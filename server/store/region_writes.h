@@ -41,7 +41,19 @@ inline void StoreBytes(void* to, const void* from, size_t bytes) {
 #if defined(KVD_TSAN)
   auto* target = static_cast<uint8_t*>(to);
   const auto* source = static_cast<const uint8_t*>(from);
-  for (size_t i = 0; i < bytes; ++i) __atomic_store_n(target + i, source[i], __ATOMIC_RELAXED);
+  while (bytes != 0) {
+    if (reinterpret_cast<uintptr_t>(target) % sizeof(uint64_t) == 0 && bytes >= sizeof(uint64_t)) {
+      uint64_t word;
+      std::memcpy(&word, source, sizeof(word));
+      StoreWord(target, word);
+      target += sizeof(word);
+      source += sizeof(word);
+      bytes -= sizeof(word);
+    } else {
+      __atomic_store_n(target++, *source++, __ATOMIC_RELAXED);
+      --bytes;
+    }
+  }
 #else
   if (bytes != 0) std::memcpy(to, from, bytes);
 #endif

@@ -11,8 +11,8 @@ namespace {
 
 // A bucket more is wanted when the mean bucket is this full. In the middle of a doubling the
 // buckets that are not split yet have four thirds of the mean load and the others two thirds, which
-// is where most items leave their bucket. docs/store.md has the curve of READs and memory over
-// these two numbers.
+// is where most items leave their bucket. store_benchmark prints the READs and the memory that
+// follow from these two numbers.
 constexpr uint64_t kLocalSpacePercentMax =
     87;  // of local space, asked for by items that may lie there
 constexpr uint64_t kSlotsPerHundredBucketsMax = 950;  // of 14 slots each

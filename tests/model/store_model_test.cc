@@ -40,10 +40,9 @@ class Model {
   }
 
   void Run() {
-    for (uint64_t i = 1; i <= mix_.operations; ++i) {
-      INFO("operation " << i);
+    for (step_ = 1; step_ <= mix_.operations; ++step_) {
       Step();
-      if (i % mix_.check_every == 0) Check();
+      if (step_ % mix_.check_every == 0) Check();
     }
     Check();
     RequireReached();
@@ -103,21 +102,28 @@ class Model {
     }
   }
 
+  // Catch2's own assertions cost more than the operations here, several times so under a sanitizer.
+  void Expect(bool holds, const char* what) const {
+    if (!holds) FAIL("operation " << step_ << ": not so: " << what);
+  }
+
   void Accept(const std::string& key, std::string value, const WriteResult& result) {
     if (result.status == StoreStatus::kNoSpace) {
       ++refused_;
       Get(key);
       return;
     }
-    REQUIRE(result.status == StoreStatus::kOk);
-    REQUIRE(result.version > versions_[key]);  // also across a delete
+    Expect(result.status == StoreStatus::kOk, "result.status == StoreStatus::kOk");
+    Expect(result.version > versions_[key],
+           "result.version > versions_[key]");  // also across a delete
     versions_[key] = result.version;
     model_[key] = {std::move(value), result.version};
     ItemView item;
     Slot slot;
-    REQUIRE(store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot));
-    REQUIRE(slot == result.slot);
-    REQUIRE(item.version == result.version);
+    Expect(store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot),
+           "store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot)");
+    Expect(slot == result.slot, "slot == result.slot");
+    Expect(item.version == result.version, "item.version == result.version");
   }
 
   void Put(const std::string& key, std::string value) {
@@ -132,9 +138,10 @@ class Model {
 
   void Delete(const std::string& key) {
     const WriteResult result = store_.Delete(key);
-    REQUIRE(result.status == (model_.count(key) != 0 ? StoreStatus::kOk : StoreStatus::kNotFound));
+    Expect(result.status == (model_.count(key) != 0 ? StoreStatus::kOk : StoreStatus::kNotFound),
+           "result.status == (model_.count(key) != 0 ? StoreStatus::kOk : StoreStatus::kNotFound)");
     if (model_.erase(key) == 0) return;
-    REQUIRE(result.version > versions_[key]);
+    Expect(result.version > versions_[key], "result.version > versions_[key]");
     versions_[key] = result.version;
   }
 
@@ -142,8 +149,8 @@ class Model {
     const auto found = model_.find(key);
     const std::optional<std::string> expected =
         found == model_.end() ? std::nullopt : std::optional(found->second.value);
-    REQUIRE(store_.Get(key) == expected);
-    REQUIRE(reader_.Get(key) == expected);
+    Expect(store_.Get(key) == expected, "store_.Get(key) == expected");
+    Expect(reader_.Get(key) == expected, "reader_.Get(key) == expected");
   }
 
   void Reserve(const std::string& key) {
@@ -155,8 +162,8 @@ class Model {
       ++refused_;
       return;
     }
-    REQUIRE(reservation.key == key);
-    REQUIRE(reservation.value_len == value.size());
+    Expect(reservation.key == key, "reservation.key == key");
+    Expect(reservation.value_len == value.size(), "reservation.value_len == value.size()");
     if (!value.empty()) std::memcpy(reservation.value, value.data(), value.size());
     reservations_.push_back({key, value, reservation});
     Get(key);
@@ -219,8 +226,8 @@ class Model {
     for (uint32_t i = 0; i < mix_.shard_count; ++i) items += store_.shard(i).stats().items;
     REQUIRE(items == model_.size());
     for (const auto& [key, known] : model_) {
-      REQUIRE(store_.Get(key) == known.value);
-      REQUIRE(reader_.Get(key) == known.value);
+      if (store_.Get(key) != known.value) FAIL("the store does not have what was put");
+      if (reader_.Get(key) != known.value) FAIL("a reader does not find what was put");
     }
   }
 
@@ -270,6 +277,7 @@ class Model {
   std::map<std::string, uint64_t> versions_;
   std::vector<Pending> reservations_;
   std::vector<HeldItem> held_;
+  uint64_t step_ = 0;
   uint64_t refused_ = 0;
   uint64_t most_overflow_ = 0;
 };

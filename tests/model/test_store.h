@@ -15,6 +15,14 @@
 
 namespace kvd::test {
 
+// Under a sanitizer the same code runs ten times as long: tests that are large for the sake of being
+// large divide by this.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr uint64_t kSanitizerFactor = 10;
+#else
+inline constexpr uint64_t kSanitizerFactor = 1;
+#endif
+
 class TestStore {
  public:
   struct Options {

@@ -51,6 +51,16 @@ TEST_CASE("MachineMemory: the tightest limit of all ancestors counts, less what 
   REQUIRE(memory.Describe().find("outer/memory.max") != std::string::npos);
 }
 
+TEST_CASE("MachineMemory: cached files that nobody uses do not count against a limit") {
+  FakeRoot root;
+  root.Write("/proc/meminfo", kMeminfo);
+  root.Write("/proc/self/cgroup", "0::/\n");
+  root.Write("/sys/fs/cgroup/memory.max", "1073741824\n");
+  root.Write("/sys/fs/cgroup/memory.current", "1073741824\n");
+  root.Write("/sys/fs/cgroup/memory.stat", "anon 5\ninactive_file 805306368\nactive_file 7\n");
+  REQUIRE(ReadMachineMemory(root.path()).usable_bytes() == 768 * kMiB);
+}
+
 TEST_CASE("MachineMemory: inside a container the limit stands at the root of its control groups") {
   FakeRoot root;
   root.Write("/proc/meminfo", kMeminfo);

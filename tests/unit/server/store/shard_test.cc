@@ -309,8 +309,9 @@ TEST_CASE(
     shard.Hold(put.slot);
     REQUIRE(store.Put("key", std::string(value_len, 'n')).slot != put.slot);  // not in place
     REQUIRE(store.Delete("key").status == StoreStatus::kOk);
-    for (int i = 0; i < 20'000; ++i)
+    for (size_t i = 0; i < 40'000'000 / (value_len + 2000); ++i) {
       store.Put("k" + std::to_string(i), std::string(value_len, 'x'));
+    }
     REQUIRE(JudgeAt(store, put.slot, "key") == ItemVerdict::kDead);
     REQUIRE(JudgeAt(store, put.slot, "key", put.version) == ItemVerdict::kCurrent);
     KVD_REQUIRE_OK(store.CheckInvariants());
@@ -335,8 +336,8 @@ TEST_CASE("Shard: the buckets of a full doubling are all split, and misses stay 
   }
   KVD_REQUIRE_OK(store.CheckInvariants());
   for (int i = 0; i < number; ++i) {
-    REQUIRE(reader.Get("key" + std::to_string(i)).has_value());
-    REQUIRE_FALSE(reader.Get("no" + std::to_string(i)).has_value());
+    if (!reader.Get("key" + std::to_string(i))) FAIL("key " << i << " is lost");
+    if (reader.Get("no" + std::to_string(i))) FAIL("a key that nobody put is found: " << i);
   }
 }
 
@@ -346,15 +347,16 @@ TEST_CASE("Shard: a reader with an old bucket count finds every key") {
   int number = 0;
   while (store.shard().stats().buckets < 5000) {
     store.Put("key" + std::to_string(number++), "some value of some length");
-    if (number % 4001 == 0) counts.push_back(store.region().superblock().bucket_counts[0]);
+    if (number % (4001 * static_cast<int>(test::kSanitizerFactor)) == 0)
+      counts.push_back(store.region().superblock().bucket_counts[0]);
   }
   ReferenceReader reader(store.region().base());
   const uint64_t newest = store.region().superblock().bucket_counts[0];
   for (const uint64_t old : counts) {
     store.region().superblock().bucket_counts[0] = old;
     for (int i = 0; i < number; ++i) {
-      REQUIRE(reader.Get("key" + std::to_string(i)).has_value());
-      REQUIRE_FALSE(reader.Get("no" + std::to_string(i)).has_value());
+      if (!reader.Get("key" + std::to_string(i))) FAIL("key " << i << " is lost");
+      if (reader.Get("no" + std::to_string(i))) FAIL("a key that nobody put is found: " << i);
     }
   }
   REQUIRE(reader.retries() == 0);
@@ -362,7 +364,7 @@ TEST_CASE("Shard: a reader with an old bucket count finds every key") {
 }
 
 TEST_CASE("Shard: grows from one segment to a million keys, all found, at its stated costs") {
-  constexpr uint64_t kKeys = 1'000'000;
+  constexpr uint64_t kKeys = 1'000'000 / test::kSanitizerFactor;
   TestStore store({.memory_bytes = 256 * kMiB});
   REQUIRE(store.shard().stats().index_bytes == kSegmentBytes);
   const auto key_of = [](uint64_t number) {
@@ -373,10 +375,10 @@ TEST_CASE("Shard: grows from one segment to a million keys, all found, at its st
   double worst_reads = 0;
   for (uint64_t i = 0; i < kKeys; ++i) {
     std::memcpy(value.data(), &i, sizeof(i));
-    REQUIRE(store.Put(key_of(i), value).status == StoreStatus::kOk);
+    if (store.Put(key_of(i), value).status != StoreStatus::kOk) FAIL("key " << i << " is refused");
     while (i % 32 == 0 && store.shard().Work()) {
     }
-    if (i % 100'000 == 99'999) {
+    if (i % (kKeys / 10) == kKeys / 10 - 1) {
       const ReadCost cost = store.shard().MeasureReads();
       worst_reads =
           std::max(worst_reads, static_cast<double>(cost.reads) / static_cast<double>(cost.items));
@@ -392,9 +394,9 @@ TEST_CASE("Shard: grows from one segment to a million keys, all found, at its st
   REQUIRE(stats.items == kKeys);
   REQUIRE(stats.user_bytes == kKeys * 72);
   REQUIRE(worst_reads < 1.25);
-  REQUIRE(static_cast<double>(stats.user_bytes) /
-              static_cast<double>(stats.index_bytes + stats.heap_bytes) >
-          0.5);
+  const uint64_t used = stats.index_bytes + stats.heap_bytes;
+  // Few keys fill their last segment badly.
+  REQUIRE(stats.user_bytes * 100 > used * (kKeys < 1'000'000 ? 45 : 50));
 }
 
 TEST_CASE("Shard: writes split by themselves when nobody calls Work") {
@@ -413,7 +415,7 @@ TEST_CASE("Shard: churn of 64 bytes and 4 MiB leaves most of the region usable f
   const auto small_key = [](uint64_t number) { return "small" + std::to_string(number); };
   const auto large_key = [](uint64_t number) { return "large" + std::to_string(number); };
   const std::string large(kLarge, 'L');
-  for (int step = 0; step < 60'000; ++step) {
+  for (int step = 0; step < static_cast<int>(60'000 / test::kSanitizerFactor); ++step) {
     if (random.OneIn(200)) {
       const std::string key = large_key(random.Uniform(40));
       if (random.OneIn(3)) {
