@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <utility>
 
@@ -15,7 +14,6 @@
 namespace kvd {
 namespace {
 
-constexpr size_t kBatchMax = 32;
 constexpr uint32_t kIdleRoundsPerClock = 16;
 
 }  // namespace
@@ -75,9 +73,8 @@ void Poller::Run() {
 }
 
 bool Poller::Step() {
-  std::array<ServerEvent, kBatchMax> events;
-  const size_t count = endpoint_.Poll(events);
-  for (const ServerEvent& event : std::span(events).first(count)) Handle(event);
+  const size_t count = endpoint_.Poll(events_);
+  for (const ServerEvent& event : std::span(events_).first(count)) Handle(event);
   if (!batch_.empty()) ExecuteBatch();
   const size_t mail = mailbox_.empty() ? 0 : TakeMail();
   if (count + mail != 0) {

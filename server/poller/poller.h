@@ -1,6 +1,7 @@
 // One thread of the server: polls its endpoint, owns one shard, answers.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -134,6 +135,8 @@ class Poller {
   SessionTable sessions_;
   RequestCounters counters_;
 
+  static constexpr size_t kBatchMax = 32;
+  std::array<ServerEvent, kBatchMax> events_;
   std::vector<Decoded> batch_;
   std::unordered_map<uint64_t, PendingPull> pulls_;
   uint64_t next_pull_ = 1;

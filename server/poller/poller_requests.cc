@@ -46,8 +46,8 @@ void Poller::ExecuteBatch() {
 }
 
 void Poller::Execute(const Decoded& decoded) {
-  Session* session = sessions_.Find(decoded.channel);
-  if (session == nullptr) return;  // ended by an earlier request of this batch
+  ServerSession* session = sessions_.Find(decoded.channel);
+  if (session == nullptr || session->ending) return;
   ++session->requests;
   if (decoded.error != nullptr) return RefuseFrame(decoded);
   counters_.requests[decoded.request.header.opcode].Add(1);
@@ -124,7 +124,7 @@ void Poller::OnClosed(const ServerEvent& event) {
     if (pull.forward != nullptr) pull.forward->answered = true;
     FinishPull(pull, /*pulled=*/false);
   }
-  const Session* session = sessions_.Find(event.channel);
+  const ServerSession* session = sessions_.Find(event.channel);
   if (session == nullptr) return;
   options_.log(absl::StrCat("session ", session->session_id, ": ", session->name, " ended after ",
                             session->requests,
@@ -149,7 +149,7 @@ void Poller::Answer(ChannelId channel, const Outcome& outcome, uint32_t shard) {
 }
 
 void Poller::AnswerStatistics(const Decoded& decoded) {
-  Session& session = *sessions_.Find(decoded.channel);
+  ServerSession& session = *sessions_.Find(decoded.channel);
   if (decoded.request.header.argument == 0) session.statistics = options_.statistics();
   const Outcome outcome =
       AnswerStat(decoded.request, session.statistics, options_.limits.frame_bytes);
@@ -165,6 +165,7 @@ void Poller::RefuseFrame(const Decoded& decoded) {
   // Without a request id there is nothing that a reply could answer.
   if (outcome.header.request_id != 0) Answer(decoded.channel, outcome, index_);
   if (outcome.ends_session) {
+    sessions_.Find(decoded.channel)->ending = true;
     endpoint_.Close(decoded.channel,
                     absl::InvalidArgumentError(absl::StrCat("malformed request: ", decoded.error)));
   }

@@ -30,13 +30,13 @@ std::string NameOf(const ServerEvent& opened) {
 }  // namespace
 
 void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
-  auto session = std::make_unique<Session>();
+  auto session = std::make_unique<ServerSession>();
   session->session_id = opened.session_id;
   session->name = NameOf(opened);
   sessions_[channel] = std::move(session);
 }
 
-Session* SessionTable::Find(ChannelId channel) {
+ServerSession* SessionTable::Find(ChannelId channel) {
   const auto at = sessions_.find(channel);
   return at == sessions_.end() ? nullptr : at->second.get();
 }
@@ -56,7 +56,7 @@ std::optional<HeldItem> SessionTable::Hold(ChannelId channel, uint32_t shard, Sl
 }
 
 std::optional<HeldItem> SessionTable::TakeHeld(ChannelId channel) {
-  Session* session = Find(channel);
+  ServerSession* session = Find(channel);
   if (session == nullptr || !session->held.has_value()) return std::nullopt;
   std::erase(holders_, channel);
   return std::exchange(session->held, std::nullopt);

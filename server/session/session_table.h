@@ -22,10 +22,11 @@ struct HeldItem {
   int64_t lease_ends_ns = 0;  // monotonic
 };
 
-struct Session {
+struct ServerSession {
   uint64_t session_id = 0;
   std::string name;  // "kvcli (pid 4711)", for logs
   uint64_t requests = 0;
+  bool ending = false;  // being closed for what it sent: nothing more of it is executed
   std::optional<HeldItem> held;
   // The statistics as they were when the client began to read them, so that all parts belong
   // together.
@@ -40,7 +41,7 @@ class SessionTable {
   void Open(ChannelId channel, const ServerEvent& opened);
 
   // Null for a channel that has gone.
-  Session* Find(ChannelId channel);
+  ServerSession* Find(ChannelId channel);
 
   // Ends a session. What it held is the caller's to release.
   std::optional<HeldItem> Close(ChannelId channel);
@@ -60,7 +61,7 @@ class SessionTable {
   std::vector<ChannelId> channels() const;
 
  private:
-  absl::flat_hash_map<ChannelId, std::unique_ptr<Session>> sessions_;
+  absl::flat_hash_map<ChannelId, std::unique_ptr<ServerSession>> sessions_;
   std::vector<ChannelId> holders_;  // those that hold an item, in the order in which the leases end
 };
 

@@ -225,7 +225,11 @@ void ShmAcceptor::Admit(UniqueFd& socket, const Hello& hello) {
   AdmittedSession admitted(*options_.admission, welcome.session_id);
   welcome.credits = std::clamp<uint32_t>(welcome.credits, 1, kCreditsMax);
   const absl::Status done = HandOver(socket, hello, std::move(peer), welcome, std::move(admitted));
-  if (!done.ok()) Refuse(socket.get(), WelcomeStatus::kInternal, ToStd(done.message()));
+  if (done.ok()) return;
+  // Out of descriptors or memory is like being full: it may be better later.
+  const bool full = absl::IsResourceExhausted(done);
+  Refuse(socket.get(), full ? WelcomeStatus::kFull : WelcomeStatus::kInternal,
+         ToStd(done.message()));
 }
 
 absl::Status ShmAcceptor::HandOver(UniqueFd& socket, const Hello& hello, PeerIdentity peer,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/unix_socket.h"
 
@@ -47,6 +48,7 @@ absl::StatusOr<bool> ShmServerChannel::TakeRequest(std::byte* into, size_t& leng
 
 bool ShmServerChannel::PushReply(const FrameParts& frame) {
   if (outstanding_ == 0) return false;
+  KVD_CHECK(frame.bytes() <= accepted_.layout.frame_bytes);
   --outstanding_;
   replies_.Push(frame);
   return true;

@@ -281,6 +281,27 @@ TEST_CASE("Poller: a malformed frame is answered, its session ends, and others g
   CHECK(rig.peers[0]->counters().malformed.get() == 2);
 }
 
+TEST_CASE("Poller: what a client sent behind a malformed frame is not executed") {
+  ServerRig rig(1);
+  Peer honest(rig);
+  for (int i = 0; i < 20; ++i) {
+    Peer peer(rig);
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kGet);
+    header.reserved = 1;
+    peer.Send(header, "k");
+    const std::string key = "behind" + std::to_string(i);
+    RequestHeader put{};
+    put.opcode = static_cast<uint8_t>(Opcode::kPut);
+    put.request_id = 77;
+    put.key_len = static_cast<uint16_t>(key.size());
+    // Not sent at all if the session has ended by now.
+    peer.channel->Send(FrameParts{std::as_bytes(std::span(&put, 1)), key, {}}).IgnoreError();
+    while (peer.channel->status().ok()) sched_yield();
+    CHECK(honest.Call(Opcode::kExists, key).status() == ReplyStatus::kNotFound);
+  }
+}
+
 TEST_CASE("Poller: an opcode of a later version is kUnsupported and the session goes on") {
   ServerRig rig(1);
   Peer peer(rig);
