@@ -64,6 +64,21 @@ std::string ChoiceBranches() {
   return out;
 }
 
+// "NAME:SUMMARY" within single quotes, as zsh's _describe takes it.
+std::string Described(const Command& command) {
+  std::string text;
+  for (const char c : command.summary) {
+    if (c == '\'') {
+      text += "'\\''";
+    } else if (c == ':') {
+      text += "\\:";
+    } else {
+      text += c;
+    }
+  }
+  return absl::StrCat("    '", ToAbsl(command.name), ":", text, "'\n");
+}
+
 std::string FileCommands() {
   std::string pattern;
   for (const Command* command : AllCommands()) {
@@ -107,7 +122,8 @@ std::string BashCompletion() {
       "  if [[ -n \"$flag\" ]]; then\n"
       "    case \"$command:$flag\" in\n",
       ChoiceBranches(),
-      "    *:--server|*:--history) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
+      "    *:--server|*:--history) local IFS=$'\\n'; compopt -o filenames 2> /dev/null\n"
+      "      COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n"
       "    esac\n"
       "    COMPREPLY=($(compgen -W \"$choices\" -- \"$word\"))\n"
       "    return\n"
@@ -126,6 +142,7 @@ std::string BashCompletion() {
       "    ",
       FileCommands(),
       ")\n"
+      "      local IFS=$'\\n'; compopt -o filenames 2> /dev/null\n"
       "      if [[ \"$word\" == @* ]]; then\n"
       "        COMPREPLY=($(compgen -P @ -f -- \"${word#@}\"))\n"
       "      else\n"
@@ -138,10 +155,7 @@ std::string BashCompletion() {
 
 std::string ZshCompletion() {
   std::string described;
-  for (const Command* command : AllCommands()) {
-    absl::StrAppend(&described, "    '", ToAbsl(command->name), ":", ToAbsl(command->summary),
-                    "'\n");
-  }
+  for (const Command* command : AllCommands()) described += Described(*command);
   return absl::StrCat(
       "#compdef kvcli\n"
       "# kvcli's completion for zsh. Once: source <(kvcli completion zsh)\n"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "client/cli/help_text.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/line_editor.h"
 #include "common/base/unique_fd.h"
 
@@ -82,7 +83,8 @@ class TerminalLineEditor : public LineEditor {
     if (text == nullptr || count <= 0) {
       std::fputs("\n", stdout);
       std::fflush(stdout);
-      return Outcome::kEnd;
+      // A SIGINT from elsewhere ends the read too.
+      return InterruptGuard::Seen() ? Outcome::kCancelled : Outcome::kEnd;
     }
     line.assign(text, static_cast<size_t>(count));
     if (line.ends_with('\n')) line.pop_back();

@@ -86,7 +86,9 @@ class Kvcli:
 
     def environment(self, **more):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("KVCLI_")}
-        return {**kept, "KVCLI_SERVER": self.target, "TERM": "xterm", **more}
+        leaks = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leaks.supp")
+        return {**kept, "KVCLI_SERVER": self.target, "TERM": "xterm",
+                "LSAN_OPTIONS": f"suppressions={leaks}:print_suppressions=0", **more}
 
     def start(self, *arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **environment):
         return subprocess.Popen([self.binary, *arguments], stdin=stdin, stdout=stdout,

@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -390,13 +391,26 @@ complete_at kvcli completion z
                 ["get", "version", "--literal", "jsonl", "table", "zsh"], out.stderr)
 
 
+def completion_script_for_zsh():
+    """kvcli: zsh understands the completion script"""
+    if shutil.which("zsh") is None:
+        raise Skipped("no zsh")
+    path = SERVER.path("_kvcli")
+    with open(path, "wb") as file:
+        file.write(KVCLI.ok("completion", "zsh"))
+    done = subprocess.run(["zsh", "-n", path], stderr=subprocess.PIPE, timeout=TIMEOUT_S,
+                          check=False)
+    check_equal((done.returncode, done.stderr), (0, b""))
+
+
 def main():
     SERVER.start(KVCLI)
     try:
         run_cases([values_are_exact, exit_codes, a_full_region, no_answer_in_time,
                    load_and_dump_round_trip, unicode_data, bad_lines, json_output,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,
-                   on_a_terminal, completion_scripts, a_server_that_comes_back])
+                   on_a_terminal, completion_scripts, completion_script_for_zsh,
+                   a_server_that_comes_back])
     finally:
         SERVER.close()
 
