@@ -1,0 +1,68 @@
+// Can the memory be had and pinned?
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/units.h"
+#include "common/transport/verbs/local_check_rows.h"
+
+namespace kvd::verbs {
+namespace {
+
+constexpr uint64_t kHugepageBytes = 2 * kMiB;
+
+}  // namespace
+
+void CheckMemlock(const LocalFacts& facts, const LocalNeeds& needs, CheckResults& results) {
+  const uint64_t need_bytes = needs.memory_bytes + needs.buffers_bytes;
+  CheckResult result;
+  result.check = "locked memory";
+  result.found = absl::StrCat("need ", FormatBytes(need_bytes));
+  if (facts.memlock_unlimited) {
+    absl::StrAppend(&result.found, ", and CAP_IPC_LOCK lifts the limit");
+  } else if (facts.memlock_limit_bytes == UINT64_MAX) {
+    absl::StrAppend(&result.found, ", RLIMIT_MEMLOCK is unlimited");
+  } else {
+    absl::StrAppend(&result.found, ", RLIMIT_MEMLOCK is ", FormatBytes(facts.memlock_limit_bytes));
+    if (facts.memlock_limit_bytes < need_bytes) {
+      result.outcome = Obstacle(needs);
+      result.remedy =
+          "systemd: LimitMEMLOCK=infinity; shell: ulimit -l unlimited; docker: --ulimit "
+          "memlock=-1; Kubernetes: capability IPC_LOCK";
+    }
+  }
+  results.push_back(std::move(result));
+}
+
+void CheckRegionSize(const LocalFacts& facts, const LocalNeeds& needs, CheckResults& results) {
+  for (const DeviceFacts& device : facts.listing.devices) {
+    const bool fits = device.max_mr_bytes == 0 || needs.memory_bytes <= device.max_mr_bytes;
+    if (device.open_errno != 0 || fits || !IsConsidered(device, needs)) continue;
+    results.push_back(
+        {absl::StrCat("memory region of ", device.name), Obstacle(needs),
+         absl::StrCat("need ", FormatBytes(needs.memory_bytes), ", the device registers at most ",
+                      FormatBytes(device.max_mr_bytes), " at once"),
+         absl::StrCat("--memory=", device.max_mr_bytes,
+                      " or less, or another "
+                      "--device")});
+  }
+}
+
+CheckResult CheckHugepages(const LocalFacts& facts, const LocalNeeds& needs) {
+  const uint64_t need = (needs.memory_bytes + kHugepageBytes - 1) / kHugepageBytes;
+  CheckResult result;
+  result.check = "hugepages";
+  result.found = absl::StrCat("need ", need, " x 2 MiB, free ", facts.hugepages_free);
+  std::vector<std::string> nodes;
+  for (const NodeHugepages& node : facts.hugepage_nodes) {
+    nodes.push_back(absl::StrCat("node ", node.node, ": ", node.free));
+  }
+  if (nodes.size() > 1) absl::StrAppend(&result.found, " (", absl::StrJoin(nodes, ", "), ")");
+  if (facts.hugepages_free >= need) return result;
+  const bool required = needs.hugepages == HugepageNeed::kRequired;
+  result.outcome = required ? CheckOutcome::kFailed : CheckOutcome::kWarning;
+  // Those that others use stay theirs.
+  const uint64_t pages = facts.hugepages_total + need - facts.hugepages_free;
+  result.remedy = absl::StrCat("sysctl vm.nr_hugepages=", pages, " or --hugepages=off");
+  return result;
+}
+
+}  // namespace kvd::verbs
