@@ -30,6 +30,14 @@ void UseUtf8() {
   }
 }
 
+// `path`, unless something is there that is no regular file: a history there is none to keep, and
+// the mode of /dev/null none to change.
+std::string RegularFile(const std::string& path) {
+  struct stat about = {};
+  const bool other = ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+  return other ? "" : path;
+}
+
 // What all of `words` begin with.
 std::string CommonPrefix(const std::vector<std::string>& words) {
   std::string prefix = words.front();
@@ -41,7 +49,8 @@ std::string CommonPrefix(const std::vector<std::string>& words) {
 
 class TerminalLineEditor : public LineEditor {
  public:
-  explicit TerminalLineEditor(std::string history_path) : history_path_(std::move(history_path)) {
+  explicit TerminalLineEditor(const std::string& history_path)
+      : history_path_(RegularFile(history_path)) {
     UseUtf8();
     history_ = history_init();
     HistEvent event;

@@ -301,6 +301,20 @@ def the_prompt():
         kept = file.read()
     check("put" in kept and "never" not in kept, kept)
 
+    pipe = SERVER.path("pipe")
+    os.mkfifo(pipe, 0o640)
+    elsewhere = Prompt(KVCLI, KVCLI_HISTORY=pipe)
+    try:
+        elsewhere.expect(ready)
+        elsewhere.send("exists k\n")
+        elsewhere.expect("\r\n1\r\n")
+        elsewhere.expect(ready)
+        elsewhere.send("exit\n")
+        check_equal(elsewhere.rest()[1], 0)
+    finally:
+        elsewhere.close()
+    check_equal(stat.S_IMODE(os.stat(pipe).st_mode), 0o640)
+
     again = Prompt(KVCLI, KVCLI_HISTORY=history)
     try:
         again.expect(ready)
