@@ -52,6 +52,8 @@ class ClientStore : public KeyValueStore {
         options_);
   }
 
+  uint64_t GetsByRequest() const override { return client_->counters().gets_by_request; }
+
   std::string target() const override { return client_->target(); }
 
  private:

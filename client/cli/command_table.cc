@@ -11,9 +11,10 @@ namespace kvd::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kGetCommand,  &kPutCommand,  &kDelCommand,        &kExistsCommand,  &kMgetCommand,
-    &kScanCommand, &kLoadCommand, &kDumpCommand,       &kStatCommand,    &kInfoCommand,
-    &kPingCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
+    &kGetCommand,    &kPutCommand,  &kDelCommand,        &kExistsCommand,
+    &kMgetCommand,   &kScanCommand, &kLoadCommand,       &kDumpCommand,
+    &kStatCommand,   &kInfoCommand, &kPingCommand,       &kDevicesCommand,
+    &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
 };
 
 // What the same thing is called elsewhere.

@@ -16,6 +16,8 @@ extern const Command kDumpCommand;
 extern const Command kStatCommand;
 extern const Command kInfoCommand;
 extern const Command kPingCommand;
+extern const Command kDevicesCommand;
+extern const Command kDoctorCommand;
 extern const Command kHelpCommand;
 extern const Command kCompletionCommand;
 extern const Command kVersionCommand;

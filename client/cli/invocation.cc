@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/text.h"
+#include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 
 namespace kvd::cli {
@@ -17,15 +18,20 @@ OutputFormat Invocation::format() const {
 
 KeyValueStore* Invocation::Store() {
   const std::string& target = flags_.Text("server");
-  const auto store = session_.Store(target, flags_.Duration("deadline"));
+  const absl::StatusOr<KeyValueStore*> store = TryStore(target);
   if (!store.ok()) {
     const std::string subject = arguments_.empty() ? "" : arguments_.front();
     connect_failure_ = Fail(subject, ConnectFailure(target, store.status()));
     return nullptr;
   }
-  (*store)->SetDeadline(flags_.IsSet("deadline") ? std::optional(flags_.Duration("deadline"))
-                                                 : std::nullopt);
   return *store;
+}
+
+absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target) {
+  KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, flags_.Duration("deadline")));
+  store->SetDeadline(flags_.IsSet("deadline") ? std::optional(flags_.Duration("deadline"))
+                                              : std::nullopt);
+  return store;
 }
 
 bool Invocation::BytesOfArgument(std::string_view argument, std::string& bytes) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "client/cli/command.h"
 #include "client/cli/console.h"
 #include "client/cli/failure.h"
@@ -41,6 +42,8 @@ class Invocation {
   // The server of this run. Null: it could not be reached, which has been reported, and
   // connect_failure() is what to return.
   KeyValueStore* Store();
+  // The same for another server than --server's, with nothing reported.
+  absl::StatusOr<KeyValueStore*> TryStore(const std::string& target);
   ExitCode connect_failure() const { return connect_failure_; }
 
   // An argument as bytes: with --hex, what its digits stand for. False: they are none, which has

@@ -47,6 +47,10 @@ class KeyValueStore {
       std::function<bool(std::string_view key, std::string_view value, const ItemInfo& info)>;
   virtual absl::Status Scan(const Visitor& visit) = 0;
 
+  // GETs that the server had to answer, because reading its memory did not succeed. Since it was
+  // connected to.
+  virtual uint64_t GetsByRequest() const { return 0; }
+
   // Where the server is, for people: "shm:/run/kvd/kvd.sock".
   virtual std::string target() const = 0;
 };

@@ -1,5 +1,6 @@
 #include "common/transport/verbs/device_info.h"
 
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/unique_fd.h"
 #include "common/transport/verbs/device_sysfs.h"
 #include "common/transport/verbs/gid_info.h"
 
@@ -78,6 +80,14 @@ PortFacts QueryPort(ibv_context& context, uint32_t number) {
   return facts;
 }
 
+// Why a device could not be opened. libibverbs looks in other places when it may not open the
+// device's file, and leaves the error of the last of them.
+int OpenErrno(const std::string& uverbs_path, int left) {
+  const UniqueFd fd(::open(uverbs_path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) return errno;
+  return left != 0 ? left : EIO;
+}
+
 DeviceFacts QueryDevice(ibv_device& device) {
   DeviceFacts facts;
   facts.name = ibv_get_device_name(&device);
@@ -87,7 +97,7 @@ DeviceFacts QueryDevice(ibv_device& device) {
   const OpenDevice context(ibv_open_device(&device), &ibv_close_device);
   ibv_device_attr attributes = {};
   if (context == nullptr) {
-    facts.open_errno = errno != 0 ? errno : EIO;
+    facts.open_errno = OpenErrno(facts.uverbs_path, errno);
     return facts;
   }
   if (const int error = ibv_query_device(context.get(), &attributes); error != 0) {

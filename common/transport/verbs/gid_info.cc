@@ -10,8 +10,8 @@
 namespace kvd::verbs {
 namespace {
 
-// More than any port's table: a device with more than this shows the first ones.
-constexpr size_t kGidsMax = 4096;
+// The kernel takes a table of less than 64 KiB, and refuses to fill one that is too small.
+constexpr size_t kGidsMax = UINT16_MAX / sizeof(ibv_gid_entry);
 
 GidType TypeOf(uint32_t type) {
   switch (type) {

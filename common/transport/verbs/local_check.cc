@@ -1,6 +1,7 @@
 #include "common/transport/verbs/local_check.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/transport/verbs/local_check_rows.h"
 
 namespace kvd::verbs {
@@ -30,6 +31,21 @@ std::string WhyNoRdma(const LocalFacts& facts, const LocalNeeds& needs) {
     if (result.outcome == CheckOutcome::kFailed) return TextOf(result);
   }
   return "";
+}
+
+std::string WhyRdmaIsNotUp(const LocalFacts& facts, const LocalNeeds& needs, bool listening) {
+  LocalNeeds required = needs;
+  required.rdma_required = true;
+  for (const CheckResult& result : CheckRdma(facts, required)) {
+    if (result.outcome != CheckOutcome::kFailed) continue;
+    return listening || !facts.kernel_devices.empty() ? TextOf(result) : result.found;
+  }
+  if (listening) return "this kvd cannot listen on RDMA";
+  const std::vector<std::string> addresses = RdmaAddresses(facts);
+  return absl::StrCat(
+      "not asked for; to serve ",
+      addresses.empty() ? facts.listing.devices.front().name : absl::StrJoin(addresses, ", "),
+      " too, give --listen=ADDRESS:7711");
 }
 
 std::string_view NameOf(CheckOutcome outcome) {

@@ -43,7 +43,12 @@ std::vector<CheckResult> CheckLocal(const LocalFacts& facts, const LocalNeeds& n
 // What RDMA lacks on this machine, "<found>; <remedy>" in one line; empty if nothing.
 std::string WhyNoRdma(const LocalFacts& facts, const LocalNeeds& needs);
 
-// The addresses under which RDMA can be reached here: "10.77.0.1 (rxea)".
+// The same for a log line about a kvd that serves without RDMA. `listening`: --listen was given.
+// Where RDMA could be had, says how; where there is no device and nobody asked, only what was
+// found. Never empty.
+std::string WhyRdmaIsNotUp(const LocalFacts& facts, const LocalNeeds& needs, bool listening);
+
+// The addresses under which RDMA can be reached here, link-local ones left out: "10.77.0.1 (rxea)".
 std::vector<std::string> RdmaAddresses(const LocalFacts& facts);
 
 // "ok", "warning", "failed".

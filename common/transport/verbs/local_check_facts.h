@@ -46,6 +46,7 @@ struct LocalFacts {
   uint64_t hugepages_total = 0;  // of 2 MiB, in the kernel's pool
   uint64_t hugepages_free = 0;   // not reserved by others, and what may be taken on demand
   std::vector<NodeHugepages> hugepage_nodes;
+  uint64_t gigantic_free = 0;  // of 1 GiB
 };
 
 // Opens each device file for a moment. Any thread; some milliseconds.

@@ -13,6 +13,7 @@ namespace kvd::verbs {
 namespace {
 
 constexpr const char* kPool = "hugepages/hugepages-2048kB/";
+constexpr const char* kGiganticPool = "hugepages/hugepages-1048576kB/";
 // More nodes than any kernel is built for.
 constexpr uint32_t kNodesMax = 1024;
 
@@ -25,6 +26,14 @@ bool ReadNumber(const std::string& path, uint64_t& number) {
 uint64_t NumberIn(const std::string& path) {
   uint64_t number = 0;
   return ReadNumber(path, number) ? number : 0;
+}
+
+// Pages that a process can still have.
+uint64_t FreePages(const std::string& pool) {
+  const uint64_t free = NumberIn(pool + "free_hugepages");
+  const uint64_t overcommit = NumberIn(pool + "nr_overcommit_hugepages");
+  return free - std::min(free, NumberIn(pool + "resv_hugepages")) + overcommit -
+         std::min(overcommit, NumberIn(pool + "surplus_hugepages"));
 }
 
 // A process of the machine's own user namespace: all ids are mapped to themselves.
@@ -62,11 +71,9 @@ bool MayLockWithoutLimit(const std::string& root) {
 
 void ReadHugepages(LocalFacts& facts, const std::string& root) {
   const std::string pool = absl::StrCat(root, "/sys/kernel/mm/", kPool);
-  const uint64_t free = NumberIn(pool + "free_hugepages");
-  const uint64_t overcommit = NumberIn(pool + "nr_overcommit_hugepages");
   facts.hugepages_total = NumberIn(pool + "nr_hugepages");
-  facts.hugepages_free = free - std::min(free, NumberIn(pool + "resv_hugepages")) + overcommit -
-                         std::min(overcommit, NumberIn(pool + "surplus_hugepages"));
+  facts.hugepages_free = FreePages(pool);
+  facts.gigantic_free = FreePages(absl::StrCat(root, "/sys/kernel/mm/", kGiganticPool));
   facts.hugepage_nodes.clear();
   for (uint32_t node = 0; node < kNodesMax; ++node) {
     const std::string of_node =

@@ -13,8 +13,7 @@ NamespaceMode ReadNamespaceMode(const std::string& root = "");
 // This process has CAP_IPC_LOCK of the machine, not only of a user namespace of its own.
 bool MayLockWithoutLimit(const std::string& root = "");
 
-// Sets hugepages_total, hugepages_free and hugepage_nodes, the latter by rising node; it stays
-// empty on a machine without NUMA.
+// Sets what LocalFacts says of hugepages; nodes by rising number, none on a machine without NUMA.
 void ReadHugepages(LocalFacts& facts, const std::string& root = "");
 
 }  // namespace kvd::verbs

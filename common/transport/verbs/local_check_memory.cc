@@ -40,16 +40,20 @@ void CheckRegionSize(const LocalFacts& facts, const LocalNeeds& needs, CheckResu
         {absl::StrCat("memory region of ", device.name), Obstacle(needs),
          absl::StrCat("need ", FormatBytes(needs.memory_bytes), ", the device registers at most ",
                       FormatBytes(device.max_mr_bytes), " at once"),
-         absl::StrCat("--memory=", device.max_mr_bytes,
-                      " or less, or another "
-                      "--device")});
+         absl::StrCat("--memory=", device.max_mr_bytes, " or less, or another --device")});
   }
 }
 
 CheckResult CheckHugepages(const LocalFacts& facts, const LocalNeeds& needs) {
-  const uint64_t need = (needs.memory_bytes + kHugepageBytes - 1) / kHugepageBytes;
+  // As the region is made: of 1 GiB pages if it can be of nothing else, and of whole pages.
+  const uint64_t gigantic_need = needs.memory_bytes / kGiB;
+  const uint64_t need = needs.memory_bytes / kHugepageBytes;
   CheckResult result;
   result.check = "hugepages";
+  if (gigantic_need > 0 && needs.memory_bytes % kGiB == 0 && facts.gigantic_free >= gigantic_need) {
+    result.found = absl::StrCat("need ", gigantic_need, " x 1 GiB, free ", facts.gigantic_free);
+    return result;
+  }
   result.found = absl::StrCat("need ", need, " x 2 MiB, free ", facts.hugepages_free);
   std::vector<std::string> nodes;
   for (const NodeHugepages& node : facts.hugepage_nodes) {

@@ -85,11 +85,12 @@ void ForEachAddress(const LocalFacts& facts, const LocalNeeds& needs, const Visi
 
 std::vector<std::string> Addresses(const LocalFacts& facts, const LocalNeeds& needs) {
   std::vector<std::string> addresses;
-  ForEachAddress(facts, needs,
-                 [&](const DeviceFacts& device, const PortFacts&, const InterfaceAddress& address) {
-                   if (IsLinkLocalText(address.address)) return;
-                   addresses.push_back(absl::StrCat(address.address, " (", device.name, ")"));
-                 });
+  ForEachAddress(
+      facts, needs,
+      [&](const DeviceFacts& device, const PortFacts& port, const InterfaceAddress& address) {
+        if (!port.active() || IsLinkLocalText(address.address)) return;
+        addresses.push_back(absl::StrCat(address.address, " (", device.name, ")"));
+      });
   return addresses;
 }
 

@@ -204,6 +204,11 @@ TEST_CASE("Local check: hugepages needed against those free, by node") {
   CHECK(Worst(facts, needs, "hugepages").outcome == CheckOutcome::kWarning);
   needs.memory_bytes = 20 * kMiB;
   CHECK(Worst(facts, needs, "hugepages").outcome == CheckOutcome::kOk);
+  needs.memory_bytes = uint64_t{3} << 30;
+  facts.gigantic_free = 2;
+  CHECK(Worst(facts, needs, "hugepages").outcome == CheckOutcome::kWarning);
+  facts.gigantic_free = 3;
+  CHECK(Worst(facts, needs, "hugepages").found == "need 3 x 1 GiB, free 3");
   needs.hugepages = HugepageNeed::kNone;
   for (const CheckResult& other : CheckLocal(facts, needs)) CHECK(other.check != "hugepages");
 }
@@ -267,6 +272,23 @@ TEST_CASE("Local check: a port without an address that others can reach") {
   result = Worst(facts, Required(), "address of rxea/1");
   CHECK_THAT(result.found, Catch::Contains("IPoIB"));
   CHECK_THAT(result.remedy, Catch::Contains("--connect=tcp"));
+}
+
+TEST_CASE("Local check: a kvd without RDMA says why, and how if it only was not asked to") {
+  LocalFacts facts = MakeFacts();
+  CHECK(WhyRdmaIsNotUp(facts, {}, /*listening=*/false) ==
+        "not asked for; to serve 10.77.0.1 (rxea), 10.77.0.2 (rxeb) too, give "
+        "--listen=ADDRESS:7711");
+  CHECK(!WhyRdmaIsNotUp(facts, {}, /*listening=*/true).empty());
+  facts.addresses.clear();
+  CHECK_THAT(WhyRdmaIsNotUp(facts, {}, /*listening=*/false), Catch::Contains("to serve rxea too"));
+  for (DeviceFacts& device : facts.listing.devices) device.ports[0].state = PortState::kDown;
+  CHECK_THAT(WhyRdmaIsNotUp(facts, {}, /*listening=*/false), Catch::Contains("ip link set va up"));
+  // Where there is no device and nobody asked, no advice.
+  CHECK(WhyRdmaIsNotUp(NoDevices(ENOSYS), {}, /*listening=*/false) ==
+        "no RDMA support in this kernel");
+  CHECK_THAT(WhyRdmaIsNotUp(NoDevices(ENOSYS), {}, /*listening=*/true),
+             Catch::Contains("modprobe rdma_rxe"));
 }
 
 TEST_CASE("Local check: the namespace mode is said where it is known") {

@@ -103,7 +103,9 @@ TEST_CASE("Kernel: hugepages of the pool and of each node") {
   root.Write("sys/devices/system/node/node0/" + pool + "free_hugepages", "0\n");
   root.Write("sys/devices/system/node/node2/" + pool + "nr_hugepages", "12\n");
   root.Write("sys/devices/system/node/node2/" + pool + "free_hugepages", "12\n");
+  root.Write("sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages", "3\n");
   ReadHugepages(facts, root.path());
+  CHECK(facts.gigantic_free == 3);
   CHECK(facts.hugepages_total == 20);
   CHECK(facts.hugepages_free == 14);
   REQUIRE(facts.hugepage_nodes.size() == 2);

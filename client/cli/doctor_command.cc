@@ -1,0 +1,134 @@
+// doctor: is this machine fit for kvd, and does a server do all it should?
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/doctor_report.h"
+#include "client/cli/doctor_server.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/invocation.h"
+#include "common/base/random.h"
+#include "common/transport/verbs/local_check.h"
+
+namespace kvd::cli {
+namespace {
+
+// Queues and buffers besides the region, generously.
+constexpr uint64_t kBuffersBytes = uint64_t{16} << 20;
+
+constexpr Flag kDoctorFlags[] = {
+    {"memory", '\0', FlagKind::kBytes, "BYTES", "64m",
+     "the --memory of the kvd that is to run here"},
+    {"device", '\0', FlagKind::kText, "NAME", "", "the RDMA device that has to be used"},
+    {"address", '\0', FlagKind::kText, "ADDRESS", "",
+     "the address here on which kvd is to listen, or from which clients are to connect"},
+};
+
+bool IsSharedMemory(std::string_view target) {
+  return target.empty() || target.starts_with("shm:") || target.starts_with('/');
+}
+
+void CheckThisMachine(Invocation& run, std::string_view target, const verbs::LocalFacts& facts,
+                      DoctorReport& report) {
+  const FlagValues& flags = run.flags();
+  verbs::LocalNeeds needs;
+  needs.device = flags.Text("device");
+  needs.address = flags.Text("address");
+  needs.memory_bytes = flags.Count("memory");
+  needs.buffers_bytes = kBuffersBytes;
+  needs.hugepages = verbs::HugepageNeed::kPreferred;
+  // Who has a device and asks for nothing in particular wants it to work.
+  needs.rdma_required = !IsSharedMemory(target) || !needs.device.empty() ||
+                        !needs.address.empty() || (target.empty() && !facts.kernel_devices.empty());
+  for (verbs::CheckResult& result : verbs::CheckLocal(facts, needs)) report.Add(std::move(result));
+}
+
+ExpectedTimes ExpectedFor(std::string_view target, const verbs::LocalFacts& facts) {
+  if (IsSharedMemory(target)) return ExpectedOverSharedMemory();
+  double speed_gbps = 0;
+  bool is_software = true;
+  for (const verbs::DeviceFacts& device : facts.listing.devices) {
+    is_software &= device.is_software;
+    for (const verbs::PortFacts& port : device.ports) {
+      if (port.active()) speed_gbps = std::max(speed_gbps, port.speed_gbps);
+    }
+  }
+  return is_software ? ExpectedOverSoftRdma() : ExpectedOverRdma(speed_gbps);
+}
+
+// `named`: somebody said which server; otherwise it is no failure that none is there.
+void CheckThatServer(Invocation& run, const std::string& target, bool named,
+                     const verbs::LocalFacts& facts, DoctorReport& report) {
+  const Clock& clock = run.console().clock;
+  const int64_t start_ns = clock.NowMonotonicNs();
+  const absl::StatusOr<KeyValueStore*> store = run.TryStore(target);
+  if (!store.ok()) {
+    report.AddFailed("connect", ConnectFailure(target, store.status()));
+    if (named) return;
+    report.results.back().outcome = verbs::CheckOutcome::kWarning;
+    report.exit = ExitCode::kDone;
+    for (const verbs::CheckResult& result : report.results) {
+      if (result.outcome == verbs::CheckOutcome::kFailed) report.exit = ExitCode::kNotFound;
+    }
+    return;
+  }
+  report.AddOk(
+      "connect",
+      absl::StrCat("to ", (*store)->target(),
+                   absl::StrFormat(" in %.1f ms",
+                                   static_cast<double>(clock.NowMonotonicNs() - start_ns) / 1e6)));
+  const absl::StatusOr<uint64_t> random = RandomU64FromOs();
+  if (!random.ok()) {
+    report.AddFailed("random numbers", LocalIoFailure(random.status()));
+    return;
+  }
+  ServerCheckOptions options;
+  options.key_prefix = absl::StrCat("kvcli-doctor:", absl::Hex(*random, absl::kZeroPad16), ":");
+  options.seed = *random;
+  options.expected = ExpectedFor((*store)->target(), facts);
+  options.interrupted = run.console().interrupted;
+  CheckServer(**store, clock, options, report);
+}
+
+ExitCode RunDoctor(Invocation& run) {
+  const bool is_argument = !run.arguments().empty();
+  const std::string target = is_argument ? run.arguments().front() : run.flags().Text("server");
+  const InterruptGuard guard;
+  const verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  DoctorReport report;
+  CheckThisMachine(run, target, facts, report);
+  CheckThatServer(run, target, is_argument || run.flags().IsSet("server"), facts, report);
+  run.console().out.Write(FormatReport(run.format(), report));
+  if (run.console().interrupted()) return ExitCode::kInterrupted;
+  if (report.exit == ExitCode::kDone) return ExitCode::kDone;
+  return run.Fail("", {report.exit, absl::StrCat(report.failed(), " of ", report.results.size(),
+                                                 " checks failed; each says what to do")});
+}
+
+}  // namespace
+
+constinit const Command kDoctorCommand = {
+    .name = "doctor",
+    .arguments = "[SERVER]",
+    .summary = "check this machine, and a server if there is one",
+    .details =
+        "This machine: RDMA devices, permissions, ports, addresses, limits, hugepages. The\n"
+        "server, or the one of --server: connects, is admitted, puts values of 64 B to 4 MiB\n"
+        "under keys of its own, reads them back, compares each byte, and deletes them. Whatever\n"
+        "failed says what was found and what to do. Exit status 0: nothing failed; otherwise that\n"
+        "of the first check that did, 1 for this machine's. A time that is longer than expected\n"
+        "is a warning.\n",
+    .examples =
+        "kvcli doctor\n"
+        "kvcli doctor shm:/run/kvd/kvd.sock\n"
+        "kvcli doctor --memory=64g --device=mlx5_0 --address=192.0.2.7\n",
+    .flags = kDoctorFlags,
+    .arguments_min = 0,
+    .arguments_max = 1,
+    .run = RunDoctor,
+};
+
+}  // namespace kvd::cli
