@@ -20,7 +20,7 @@ class RegionMap {
         item_bytes_max_(item_bytes_max),
         segment_shift_(std::countr_zero(geometry.buckets_per_segment())),
         bucket_shift_(std::countr_zero(geometry.bucket_bytes)),
-        bucket_counts_(geometry.shard_count, 1),
+        tables_(geometry.shard_count),
         segments_(geometry.directory_entries, 0) {}
 
   const Geometry& geometry() const { return geometry_; }
@@ -31,14 +31,28 @@ class RegionMap {
     return bytes >= kItemHeaderBytes && bytes <= item_bytes_max_ && geometry_.Contains(LocationOf(slot), bytes);
   }
 
-  uint32_t bucket_count(uint32_t shard) const { return bucket_counts_[shard]; }
+  uint32_t bucket_count(uint32_t shard) const { return tables_[shard].buckets; }
 
   // A shard has at least `count` buckets. Ignored: numbers smaller than known (tables only grow), and numbers for which
   // the directory has no room.
   void LearnBucketCount(uint32_t shard, uint32_t count) {
-    if (count <= bucket_counts_[shard]) return;
+    if (count <= tables_[shard].buckets) return;
     if (geometry_.DirectoryIndex(shard, BucketIndex{count - 1}) >= geometry_.directory_entries) return;
-    bucket_counts_[shard] = count;
+    tables_[shard] = {count, static_cast<uint32_t>(std::bit_ceil(uint64_t{count}) - 1)};
+  }
+
+  // Where the bucket of `hash` lies, by what is known of the table's size; offset zero if its segment is not known yet.
+  // The same as BucketOffset(shard, BucketOf(hash, bucket_count(shard))), in the fewest instructions.
+  RegionOffset OffsetOfBucketOf(uint64_t hash) const {
+    const uint32_t shard = ShardOf(hash, geometry_.shard_count);
+    const Table table = tables_[shard];
+    uint32_t bucket = static_cast<uint32_t>(hash) & table.mask;
+    if (bucket >= table.buckets) bucket &= table.mask >> 1;
+    // In the directory, because LearnBucketCount sees to that.
+    const uint64_t segment = segments_[uint64_t{bucket >> segment_shift_} * geometry_.shard_count + shard];
+    if (segment == 0) return RegionOffset{0};
+    const uint64_t in_segment = bucket & ((1u << segment_shift_) - 1);
+    return RegionOffset{segment * kSegmentBytes + (in_segment << bucket_shift_)};
   }
 
   // Where the bucket lies; offset zero if its directory entry has not been read yet or cannot exist.
@@ -60,11 +74,16 @@ class RegionMap {
   }
 
  private:
+  struct Table {
+    uint32_t buckets = 1;
+    uint32_t mask = 0;  // hash bits that name a bucket of the next whole power of two
+  };
+
   Geometry geometry_;
   uint64_t item_bytes_max_;
   int segment_shift_;  // of buckets per segment
   int bucket_shift_;   // of bytes per bucket
-  std::vector<uint32_t> bucket_counts_;
+  std::vector<Table> tables_;  // by shard
   std::vector<uint32_t> segments_;
 };
 

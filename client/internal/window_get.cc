@@ -18,24 +18,37 @@ namespace kvd {
 // The steps that all instruction sets share. They are inlined into one function per instruction set, so that nothing that
 // was compiled for a newer processor can be called on an older one.
 struct WindowGetSteps {
+  static constexpr uint64_t kCopyBytes = 32;
+  static constexpr uint64_t kUnitsMin = kItemHeaderBytes / kLocationUnitBytes;
+  static constexpr uint64_t kUnitsMax = WindowGet::kItemBytesMax / kLocationUnitBytes;
+
   [[gnu::always_inline]] static const BucketHeader* HeaderOf(const WindowGet& get, uint64_t hash) {
-    const RegionMap& map = get.map_;
-    const uint32_t shard = ShardOf(hash, map.geometry().shard_count);
-    const RegionOffset bucket = map.BucketOffset(shard, BucketOf(hash, map.bucket_count(shard)));
-    if (ToBytes(bucket) == 0) return nullptr;
+    const RegionOffset bucket = get.map_.OffsetOfBucketOf(hash);
+    if (ToBytes(bucket) == 0) [[unlikely]] {
+      return nullptr;
+    }
     return reinterpret_cast<const BucketHeader*>(get.window_ + ToBytes(bucket));
   }
 
-  // Where the item lies, or null if it is not one that is tried here.
-  [[gnu::always_inline]] static const std::byte* ItemAt(const WindowGet& get, Slot slot) {
-    if (ItemBytesOf(slot) > WindowGet::kItemBytesMax || !get.map_.Plausible(slot)) return nullptr;
-    return get.window_ + ToBytes(LocationOf(slot));
+  // Where the item lies, or null if it is not one that is tried here. All bytes up to the next multiple of kCopyBytes
+  // are in the region. `bytes` is what the slot says.
+  [[gnu::always_inline]] static const std::byte* ItemAt(const WindowGet& get, Slot slot, uint64_t& bytes) {
+    const uint64_t units = slot >> 40 & 0xfff;  // below 256 the size code is the size
+    if (units - kUnitsMin > kUnitsMax - kUnitsMin) [[unlikely]] {
+      return nullptr;
+    }
+    bytes = units * kLocationUnitBytes;
+    const uint64_t at = ToBytes(LocationOf(slot));
+    if (at + (bytes + kCopyBytes - 1) / kCopyBytes * kCopyBytes > get.map_.geometry().region_bytes) [[unlikely]] {
+      return nullptr;
+    }
+    return get.window_ + at;
   }
 
-  [[gnu::always_inline]] static bool Judge(const WindowGet& get, std::string_view key, Slot slot, ItemView& item) {
+  [[gnu::always_inline]] static bool Judge(const WindowGet& get, std::string_view key, Slot slot, uint64_t bytes,
+                                           ItemView& item) {
     const ItemExpectation expected{get.map_.geometry().incarnation, LocationOf(slot), key, 0};
-    return JudgeItem(std::span<const std::byte>(get.buffer_, ItemBytesOf(slot)), expected, item) ==
-           ItemVerdict::kCurrent;
+    return JudgeItem(std::span<const std::byte>(get.buffer_, bytes), expected, item) == ItemVerdict::kCurrent;
   }
 
   static std::byte* Buffer(WindowGet& get) { return get.buffer_; }
@@ -49,10 +62,11 @@ bool FindNothing(WindowGet&, std::string_view, uint64_t, ItemView&, Slot&) { ret
 bool FindNothingAt(WindowGet&, std::string_view, Slot, ItemView&) { return false; }
 
 bool FindAtBaseline(WindowGet& get, std::string_view key, Slot slot, ItemView& item) {
-  const std::byte* from = Steps::ItemAt(get, slot);
+  uint64_t bytes = 0;
+  const std::byte* from = Steps::ItemAt(get, slot, bytes);
   if (from == nullptr) return false;
-  RacyCopy(Steps::Buffer(get), from, ItemBytesOf(slot));
-  return Steps::Judge(get, key, slot, item);
+  RacyCopy(Steps::Buffer(get), from, bytes);
+  return Steps::Judge(get, key, slot, bytes, item);
 }
 
 bool FindBaseline(WindowGet& get, std::string_view key, uint64_t hash, ItemView& item, Slot& slot) {
@@ -68,6 +82,7 @@ bool FindBaseline(WindowGet& get, std::string_view key, uint64_t hash, ItemView&
 
 #if defined(KVD_WINDOW_GET_AVX2)
 
+#define KVD_AVX2_LAMBDA __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"), always_inline))
 #define KVD_AVX2 [[gnu::target("avx2,bmi,bmi2,lzcnt,popcnt")]]
 
 // Four words at a time, the header's first two included, whose bits are dropped at the end. An empty slot that matches
@@ -76,39 +91,29 @@ KVD_AVX2 inline uint32_t MatchTagsAvx2(const BucketHeader* header, uint32_t tag)
   const __m256i mask = _mm256_set1_epi64x(static_cast<int64_t>(kSlotTagMask));
   const __m256i wanted = _mm256_set1_epi64x(static_cast<int64_t>(uint64_t{tag} << kSlotTagShift));
   const auto* words = reinterpret_cast<const __m256i*>(header);
-  uint32_t matches = 0;
-  for (int i = 0; i < 4; ++i) {
-    const __m256i four = _mm256_and_si256(_mm256_loadu_si256(words + i), mask);
-    const __m256i equal = _mm256_cmpeq_epi64(four, wanted);
-    matches |= static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(equal))) << (4 * i);
-  }
+  const auto four = [&](int i) KVD_AVX2_LAMBDA {
+    const __m256i equal = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_loadu_si256(words + i), mask), wanted);
+    return static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(equal)));
+  };
+  const uint32_t matches = four(0) | four(1) << 4 | four(2) << 8 | four(3) << 12;
   return matches >> 2;
 }
 
-// 32-byte stores, so that every load of the checksum that follows is served from one of them.
+// 32-byte stores, so that every load of the checksum that follows is served from one of them. Copies up to 31 bytes more.
 KVD_AVX2 inline void RacyCopyAvx2(std::byte* to, const std::byte* from, uint64_t bytes) {
-  uint64_t done = 0;
-  for (; done + 32 <= bytes; done += 32) {
+  for (uint64_t done = 0; done < bytes; done += 32) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(to + done),
                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + done)));
-  }
-  if ((bytes & 16) != 0) {
-    _mm_store_si128(reinterpret_cast<__m128i*>(to + done),
-                    _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + done)));
-    done += 16;
-  }
-  if ((bytes & 8) != 0) {
-    const uint64_t word = RacyLoad64(from + done);
-    std::memcpy(to + done, &word, sizeof(word));
   }
   asm volatile("" ::: "memory");  // what was copied is not loaded again
 }
 
 KVD_AVX2 bool FindAtAvx2(WindowGet& get, std::string_view key, Slot slot, ItemView& item) {
-  const std::byte* from = Steps::ItemAt(get, slot);
+  uint64_t bytes = 0;
+  const std::byte* from = Steps::ItemAt(get, slot, bytes);
   if (from == nullptr) return false;
-  RacyCopyAvx2(Steps::Buffer(get), from, ItemBytesOf(slot));
-  return Steps::Judge(get, key, slot, item);
+  RacyCopyAvx2(Steps::Buffer(get), from, bytes);
+  return Steps::Judge(get, key, slot, bytes, item);
 }
 
 KVD_AVX2 [[gnu::flatten]] bool FindAvx2(WindowGet& get, std::string_view key, uint64_t hash, ItemView& item,

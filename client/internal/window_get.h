@@ -18,8 +18,8 @@ namespace kvd {
 
 class WindowGet {
  public:
-  // Items up to this size are tried: one cold page, and the copy stays in the first-level cache.
-  static constexpr uint64_t kItemBytesMax = 4096;
+  // Items up to this size are tried: those whose size a slot says exactly.
+  static constexpr uint64_t kItemBytesMax = 2040;
 
   // `window`: the mapped region, or null (then nothing is ever found). `map` outlives the object.
   WindowGet(const std::byte* window, const RegionMap& map);
@@ -40,7 +40,7 @@ class WindowGet {
   const RegionMap& map_;
   FindFunction find_;
   FindAtFunction find_at_;
-  alignas(kCacheLineBytes) std::byte buffer_[kItemBytesMax];
+  alignas(kCacheLineBytes) std::byte buffer_[kItemBytesMax + 8];
 };
 
 }  // namespace kvd

@@ -9,7 +9,7 @@
 // flags (32 bits, upper half zero), value length (64 bits; the short field is then zero). The whole is padded with
 // zeroes to 8 bytes.
 //
-// The checksum covers bytes [16, padded end); its seed is made of incarnation, location and version. So every byte
+// The checksum covers bytes [16, padded end), and incarnation, location and version besides. So every byte
 // but the two bits of state is under it, and an item of another incarnation, of another place or of another version of
 // the same place does not verify.
 #pragma once
@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "common/base/hash.h"
+#include "common/base/checksum.h"
 #include "common/layout/units.h"
 
 namespace kvd {
@@ -75,8 +75,14 @@ constexpr uint64_t ItemBytes(uint8_t flags, uint64_t key_len, uint64_t value_len
   return (kItemHeaderBytes + OptionalBytes(flags) + key_len + value_len + 7) & ~uint64_t{7};
 }
 
-inline uint64_t ItemSeed(uint64_t incarnation, RegionOffset location, uint64_t version) {
-  return Mix64(incarnation + ToBytes(location) * 0x9e3779b97f4a7c15u) ^ version * 0xd6e8feb86659fd93u;
+// The checksum of an item: XXH3-64 (seed 0) over its bytes [kItemChecksumFrom, padded end), at `body`, combined with
+// what the item is bound to. Combined afterwards and not as XXH3's seed, because there it costs a reader an addition per
+// word that depends on the item's first bytes. Different places, versions or incarnations of the same bytes always
+// differ; of different bytes, all but one time in 2^64.
+inline uint64_t ItemChecksum(const void* body, uint64_t body_bytes, uint64_t incarnation, RegionOffset location,
+                             uint64_t version) {
+  const uint64_t place = incarnation + ToBytes(location) * 0x9e3779b97f4a7c15u;
+  return Checksum64(body, body_bytes, 0) ^ place ^ version * 0xd6e8feb86659fd93u;
 }
 
 }  // namespace kvd

@@ -37,55 +37,88 @@ struct ItemExpectation {
   uint64_t held_version = 0;  // not 0: the server holds this version for us, so DEAD is as good as LIVE
 };
 
+namespace internal {
+
+// Item bytes that are not in every item.
+struct ItemOptions {
+  uint64_t expiry_unix_us = 0;
+  uint64_t user_flags = 0;
+  uint64_t bytes = 0;  // of all optional words
+};
+
+// Takes the optional words that `flags` announces; also `value_len`, where it is one of them. False: they do not fit.
+[[gnu::cold]] inline bool TakeItemOptions(std::span<const std::byte> copy, uint8_t flags, ItemOptions& options,
+                                          uint64_t& value_len) {
+  if ((flags & ~kItemFlagsKnown) != 0) return false;
+  options.bytes = OptionalBytes(flags);
+  if (copy.size() < kItemHeaderBytes + options.bytes) return false;
+  const std::byte* cursor = copy.data() + kItemHeaderBytes;
+  const auto take = [&cursor](uint8_t present, uint64_t& word) {
+    if (present == 0) return;
+    std::memcpy(&word, cursor, sizeof(word));
+    cursor += sizeof(word);
+  };
+  take(flags & kItemHasExpiry, options.expiry_unix_us);
+  take(flags & kItemHasUserFlags, options.user_flags);
+  take(flags & kItemLongValue, value_len);
+  return value_len <= copy.size();
+}
+
+// Equality of two keys of the same length; short ones without a call.
+inline bool SameBytes(const char* a, const char* b, uint64_t bytes) {
+  if (bytes < 8 || bytes > 16) return std::memcmp(a, b, bytes) == 0;
+  uint64_t first[2];
+  uint64_t last[2];
+  std::memcpy(&first[0], a, 8);
+  std::memcpy(&first[1], b, 8);
+  std::memcpy(&last[0], a + bytes - 8, 8);
+  std::memcpy(&last[1], b + bytes - 8, 8);
+  return ((first[0] ^ first[1]) | (last[0] ^ last[1])) == 0;
+}
+
+}  // namespace internal
+
 // Judges `copy`: private bytes, taken once from region memory at `expected.location`, at least as long as the item
 // claims to be. On kCurrent (only then) `item` is filled with views into `copy`. Touches nothing else; never blocks;
 // any thread. Nothing in `copy` is trusted: every length is bounded by copy.size() before it is used.
 inline ItemVerdict JudgeItem(std::span<const std::byte> copy, const ItemExpectation& expected, ItemView& item) {
   if (copy.size() < kItemHeaderBytes) return ItemVerdict::kTorn;
-  ItemHeader header;
-  std::memcpy(&header, copy.data(), sizeof(header));
-  if ((header.flags & ~kItemFlagsKnown) != 0 || header.key_len == 0 || header.key_len > kKeyBytesMax) {
-    return ItemVerdict::kTorn;
+  // Word by word: a wider copy of the header would be stored and loaded again.
+  uint64_t words[3];
+  std::memcpy(words, copy.data(), sizeof(words));
+  const uint64_t key_len = words[2] & 0xffff;
+  uint64_t value_len = words[2] >> 32;
+  internal::ItemOptions options;
+  if (const auto flags = static_cast<uint8_t>(words[2] >> 16); flags != 0) [[unlikely]] {
+    if (!internal::TakeItemOptions(copy, flags, options, value_len)) return ItemVerdict::kTorn;
   }
-  const char* cursor = reinterpret_cast<const char*>(copy.data()) + kItemHeaderBytes;
-  uint64_t value_len = header.value_len;
-  uint64_t expiry = 0;
-  uint64_t user_flags = 0;
-  if (header.flags != 0) {
-    if (copy.size() < kItemHeaderBytes + OptionalBytes(header.flags)) return ItemVerdict::kTorn;
-    const auto take = [&cursor](uint8_t present, uint64_t& word) {
-      if (present == 0) return;
-      std::memcpy(&word, cursor, sizeof(word));
-      cursor += sizeof(word);
-    };
-    take(header.flags & kItemHasExpiry, expiry);
-    take(header.flags & kItemHasUserFlags, user_flags);
-    take(header.flags & kItemLongValue, value_len);
-    if (value_len > copy.size()) return ItemVerdict::kTorn;
-  }
-  const uint64_t item_bytes = ItemBytes(header.flags, header.key_len, value_len);
+  if (key_len - 1 >= kKeyBytesMax) return ItemVerdict::kTorn;
+  const uint64_t key_at = kItemHeaderBytes + options.bytes;
+  const uint64_t item_bytes = (key_at + key_len + value_len + 7) & ~uint64_t{7};
   if (item_bytes > copy.size()) return ItemVerdict::kTorn;
 
-  const uint64_t version = VersionOf(header.version_and_state);
+  const uint64_t version = VersionOf(words[0]);
 #if !defined(KVD_CANARY_SKIP_CHECKSUM)
-  const uint64_t seed = ItemSeed(expected.incarnation, expected.location, version);
-  if (Checksum64(copy.data() + kItemChecksumFrom, item_bytes - kItemChecksumFrom, seed) != header.checksum) {
+  if (ItemChecksum(copy.data() + kItemChecksumFrom, item_bytes - kItemChecksumFrom, expected.incarnation,
+                   expected.location, version) != words[1]) {
     return ItemVerdict::kTorn;
   }
 #endif
-  const uint32_t state = StateBitsOf(header.version_and_state);
-  if (state != static_cast<uint32_t>(ItemState::kLive)) {
+  const uint32_t state = StateBitsOf(words[0]);
+  if (state != static_cast<uint32_t>(ItemState::kLive)) [[unlikely]] {
     if (state == static_cast<uint32_t>(ItemState::kWriting)) return ItemVerdict::kWriting;
     if (state != static_cast<uint32_t>(ItemState::kDead)) return ItemVerdict::kTorn;
     if (expected.held_version == 0 || expected.held_version != version) return ItemVerdict::kDead;
   }
-  const std::string_view key(cursor, header.key_len);
-  if (!expected.key.empty() && key != expected.key) return ItemVerdict::kOtherKey;
+  const char* const key = reinterpret_cast<const char*>(copy.data()) + key_at;
+  if (!expected.key.empty() && (key_len != expected.key.size() || !internal::SameBytes(key, expected.key.data(), key_len))) {
+    return ItemVerdict::kOtherKey;
+  }
   item.version = version;
-  item.key = key;
-  item.value = std::string_view(cursor + header.key_len, value_len);
-  item.expiry_unix_us = expiry;
-  item.user_flags = static_cast<uint32_t>(user_flags);
+  item.key = std::string_view(key, key_len);
+  item.value = std::string_view(key + key_len, value_len);
+  item.expiry_unix_us = options.expiry_unix_us;
+  item.user_flags = static_cast<uint32_t>(options.user_flags);
   return ItemVerdict::kCurrent;
 }
 

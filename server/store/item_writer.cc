@@ -52,9 +52,9 @@ std::byte* ItemWriter::WriteHead(RegionOffset at, ItemShape shape, std::string_v
 // Over what lies in the region: it was just written, so it is in the cache if it fits.
 void ItemWriter::WriteChecksum(RegionOffset at, ItemShape shape, uint64_t version) const {
   std::byte* const item = region_->At(at);
-  const uint64_t seed = ItemSeed(region_->geometry().incarnation, at, version);
   const uint64_t checksum =
-      Checksum64(item + kItemChecksumFrom, shape.item_bytes() - kItemChecksumFrom, seed);
+      ItemChecksum(item + kItemChecksumFrom, shape.item_bytes() - kItemChecksumFrom,
+                   region_->geometry().incarnation, at, version);
   StoreWord(item + offsetof(ItemHeader, checksum), checksum);
   OrderStores();
 }

@@ -73,8 +73,8 @@ std::string Encode(const ItemSpec& spec, RegionOffset location) {
   if (spec.long_value) bytes += BytesOf(uint64_t{spec.value.size()});
   bytes += spec.key + spec.value;
   bytes.resize(spec.bytes());
-  header.checksum = Checksum64(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
-                               ItemSeed(kIncarnation, location, spec.version));
+  header.checksum = ItemChecksum(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
+                                 kIncarnation, location, spec.version);
   return bytes.replace(0, sizeof(header), BytesOf(header));
 }
 

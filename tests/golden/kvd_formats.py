@@ -190,9 +190,9 @@ def item(data, context):
     end = at + key_len + value_len
     padded = (end + 7) // 8 * 8
     need(padded <= len(data), "length")
-    seed = mix64(context["incarnation"] + context["location"] * 0x9E3779B97F4A7C15 & MASK)
-    seed ^= version * 0xD6E8FEB86659FD93 & MASK
-    need(u64(data, 8) == xxh3_64(data[16:padded], seed), "checksum of the item")
+    place = context["incarnation"] + context["location"] * 0x9E3779B97F4A7C15 & MASK
+    place ^= version * 0xD6E8FEB86659FD93 & MASK
+    need(u64(data, 8) == xxh3_64(data[16:padded], 0) ^ place, "checksum of the item")
     need(u8(data, 19) == 0 and not any(data[end:padded]), "reserved or padding")
     need(word & 3 < 3, "state")
     result["state"] = ["dead", "writing", "live"][word & 3]

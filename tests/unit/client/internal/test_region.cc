@@ -108,8 +108,8 @@ Slot TestRegion::WriteItem(RegionOffset location, const TestItem& item) {
   put(item.key.data(), item.key.size());
   put(item.value.data(), item.value.size());
   std::memcpy(at, &header, sizeof(header));
-  header.checksum = Checksum64(at + kItemChecksumFrom, bytes - kItemChecksumFrom,
-                               ItemSeed(geometry_.incarnation, location, version));
+  header.checksum = ItemChecksum(at + kItemChecksumFrom, bytes - kItemChecksumFrom,
+                                 geometry_.incarnation, location, version);
   std::memcpy(at, &header, sizeof(header));
   return PackSlot(SlotTag(Hash(item.key)), bytes + item.extra_bytes, location);
 }

@@ -44,16 +44,20 @@ TEST_CASE("Item: lengths are padded to 8, and do not overflow up to 2^62") {
   CHECK(ItemBytes(kItemFlagsKnown, kKeyBytesMax, huge) == huge + kKeyBytesMax + 48);
 }
 
-TEST_CASE("Item: seeds of other incarnations, places and versions differ") {
+TEST_CASE("Item: checksums of the same bytes in other incarnations, places and versions differ") {
   Random random(Seed());
   for (int i = 0; i < 10'000; ++i) {
     const uint64_t incarnation = random.Next();
     const RegionOffset location{random.Uniform(1 << 30) * 8};
     const uint64_t version = random.Uniform(kVersionMax);
-    const uint64_t seed = ItemSeed(incarnation, location, version);
-    if (seed == ItemSeed(incarnation + 1, location, version) ||
-        seed == ItemSeed(incarnation, location + 8, version) ||
-        seed == ItemSeed(incarnation, location, version + 1)) {
+    const uint64_t body[] = {random.Next(), random.Next(), random.Next()};
+    const auto checksum = [&body](uint64_t of, RegionOffset at, uint64_t written) {
+      return ItemChecksum(body, sizeof(body), of, at, written);
+    };
+    const uint64_t right = checksum(incarnation, location, version);
+    if (right == checksum(incarnation + 1, location, version) ||
+        right == checksum(incarnation, location + 8, version) ||
+        right == checksum(incarnation, location, version + 1)) {
       FAIL("incarnation " << incarnation << " location " << ToBytes(location) << " version "
                           << version);
     }

@@ -47,8 +47,8 @@ std::vector<std::byte> Make(const Made& made) {
   word(kItemLongValue, made.value.size());
   std::memcpy(bytes.data() + at, made.key.data(), made.key.size());
   std::memcpy(bytes.data() + at + made.key.size(), made.value.data(), made.value.size());
-  header.checksum = Checksum64(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
-                               ItemSeed(made.incarnation, made.location, made.version));
+  header.checksum = ItemChecksum(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
+                                 made.incarnation, made.location, made.version);
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
 }
