@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/build_info.h"
 #include "common/transport/shm/socket_claim.h"
+#include "common/transport/verbs/local_check.h"
 #include "server/kvd_options.h"
 #include "server/kvd_plan.h"
 #include "server/kvd_server.h"
@@ -47,12 +48,14 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// Each client is a descriptor or a few: as many as this process may have.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+// Each client is a descriptor or a few, and RDMA pins the region: as much as this process may have.
+void RaiseLimits() {
+  for (const auto resource : {RLIMIT_NOFILE, RLIMIT_MEMLOCK}) {
+    rlimit limit{};
+    if (getrlimit(resource, &limit) != 0) continue;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(resource, &limit);
+  }
 }
 
 int Check(const absl::StatusOr<KvdPlan>& plan) {
@@ -63,12 +66,17 @@ int Check(const absl::StatusOr<KvdPlan>& plan) {
     return kExitCheckFailed;
   }
   Print(stdout, DescribePlan(*plan));
+  for (const verbs::CheckResult& result : plan->checks) {
+    if (result.outcome != verbs::CheckOutcome::kFailed) continue;
+    Print(stderr, absl::StrCat("kvd: --check failed: ", result.check, ": ", TextOf(result), "\n"));
+    return kExitCheckFailed;
+  }
   return 0;
 }
 
 int Serve(const KvdPlan& plan) {
   const sigset_t signals = BlockSignals();
-  RaiseDescriptorLimit();
+  RaiseLimits();
   for (const std::string& warning : plan.warnings) LOG(WARNING) << warning;
   SdNotify("STATUS=starting");
   absl::StatusOr<std::unique_ptr<KvdServer>> server =
@@ -78,7 +86,8 @@ int Serve(const KvdPlan& plan) {
     Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(server.status()), "\n"));
     return kExitCannotStart;
   }
-  LOG(INFO) << "kvd " << Version() << " (pid " << getpid() << ") serves " << (*server)->Describe();
+  LOG(INFO) << "kvd " << Version() << " (pid " << getpid() << ") serves " << (*server)->Describe()
+            << "; RDMA is not up: " << plan.rdma_note;
   SdNotify("READY=1\nSTATUS=serving " + (*server)->Describe());
 
   int caught = 0;

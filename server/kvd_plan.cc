@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/base/string_view.h"
 #include "common/base/units.h"
 #include "common/transport/shm/unix_socket.h"
 #include "server/store/machine_memory.h"
@@ -62,6 +63,31 @@ void WarnOfDescriptors(const KvdOptions& options, std::vector<std::string>& warn
   }
 }
 
+// Queues and buffers of RDMA besides the region, generously.
+constexpr uint64_t kRdmaBuffersBytes = 16 * kMiB;
+
+verbs::HugepageNeed NeedOf(HugepagePolicy policy) {
+  switch (policy) {
+    case HugepagePolicy::kOff:
+      return verbs::HugepageNeed::kNone;
+    case HugepagePolicy::kPrefer:
+      return verbs::HugepageNeed::kPreferred;
+    case HugepagePolicy::kRequire:
+      break;
+  }
+  return verbs::HugepageNeed::kRequired;
+}
+
+void CheckMachine(KvdPlan& plan) {
+  verbs::LocalNeeds needs;
+  needs.memory_bytes = plan.options.memory_bytes;
+  needs.buffers_bytes = kRdmaBuffersBytes;
+  needs.hugepages = NeedOf(plan.options.hugepages);
+  const verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  plan.checks = verbs::CheckLocal(facts, needs);
+  plan.rdma_note = verbs::WhyRdmaIsNotUp(facts, needs, /*listening=*/false);
+}
+
 }  // namespace
 
 uint64_t LargestValue(uint64_t memory_bytes) {
@@ -91,6 +117,7 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
     plan.options.poll_spin_us = 0;  // nobody could make progress meanwhile
   }
   WarnOfDescriptors(options, plan.warnings);
+  CheckMachine(plan);
   return plan;
 }
 
@@ -104,6 +131,10 @@ std::string DescribePlan(const KvdPlan& plan) {
       "bucket: ", Bytes(o.bucket_bytes), "\n");
   for (const std::string& warning : plan.warnings)
     absl::StrAppend(&text, "warning: ", warning, "\n");
+  for (const verbs::CheckResult& result : plan.checks) {
+    absl::StrAppend(&text, ToAbsl(NameOf(result.outcome)), ": ", result.check, ": ", TextOf(result),
+                    "\n");
+  }
   return text;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/transport/verbs/local_check.h"
 #include "server/kvd_options.h"
 
 namespace kvd {
@@ -14,6 +15,10 @@ namespace kvd {
 struct KvdPlan {
   KvdOptions options;  // with max_value_bytes settled
   std::vector<std::string> warnings;
+  // What the machine offers: RDMA and hugepages, as `kvcli doctor` judges them.
+  std::vector<verbs::CheckResult> checks;
+  // Why RDMA is not up, for as long as it is not.
+  std::string rdma_note;
 };
 
 // InvalidArgument or FailedPrecondition: one line that names flag, value and remedy. Starts

@@ -1,0 +1,215 @@
+// kvcli devices, kvcli doctor and kvd --check where there is RDMA: what they say of sound devices,
+// and of each way in which they can be taken away that the guest can provoke.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tests/e2e/doctor/run_program.h"
+#include "tests/softroce/rdma_environment.h"
+#include "tests/support/kvd_process.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kKvd = "server/kvd";
+const std::string kKvcli = "client/cli/kvcli ";
+// Without root's right to ignore limits and permissions.
+const std::string kAsUser = "setpriv --reuid=1000 --regid=1000 --clear-groups --inh-caps=-all ";
+
+RdmaEnvironment Guest() {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  if (!environment.disposable) KVD_SKIP("not in the guest");
+  return environment;
+}
+
+// The report of `kvcli doctor`, with what comes before and after it.
+json Doctor(const std::string& before, const std::string& arguments, int exit) {
+  const ProgramRun run = RunShell(before + kKvcli + "doctor -w json " + arguments);
+  INFO(run.out << run.err);
+  CHECK(run.exit == exit);
+  return json::parse(run.out);
+}
+
+// The line of a check, outcome first: "failed: is DOWN ...; ip link set ...".
+std::string Line(const json& report, const std::string& check, const std::string& outcome) {
+  std::string seen;
+  for (const json& line : report["checks"]) {
+    if (line["check"] == check && line["outcome"] == outcome) {
+      return line["found"].get<std::string>() + "; " + line["remedy"].get<std::string>();
+    }
+    seen += line["check"].get<std::string>() + " ";
+  }
+  FAIL("no line " << outcome << " " << check << " among " << seen);
+  return "";
+}
+
+const json& Named(const json& devices, const std::string& name) {
+  return *std::find_if(devices.begin(), devices.end(),
+                       [&](const json& device) { return device["device"] == name; });
+}
+
+TEST_CASE("Devices: each one is listed with its port, MTU, limits and GIDs") {
+  const RdmaEnvironment environment = Guest();
+  const ProgramRun run = RunShell(kKvcli + "devices -w json");
+  INFO(run.out << run.err);
+  REQUIRE(run.exit == 0);
+  const json devices = json::parse(run.out);
+  REQUIRE(devices.size() == environment.sides.size());
+  for (const RdmaSide& side : environment.sides) {
+    const json& device = Named(devices, side.device);
+    CHECK(device["software"] == true);
+    CHECK(device["numa_node"].is_null());
+    CHECK(device["max_read_depth"] == 128);
+    CHECK(device["max_initiated_read_depth"] == 128);
+    REQUIRE(device["ports"].size() == 1);
+    const json& port = device["ports"][0];
+    CHECK(port["port"] == 1);
+    CHECK(port["state"] == "ACTIVE");
+    CHECK(port["physical_state"] == "LinkUp");
+    CHECK(port["link"] == "RoCE");
+    CHECK(port["netdev"] == side.netdev);
+    CHECK(port["active_mtu_bytes"] == 4096);
+    CHECK(port["max_message_bytes"] == 8 << 20);
+    REQUIRE(port["gids"].size() == 3);
+    for (const json& gid : port["gids"]) {
+      CHECK(gid["type"] == "RoCE v2");
+      CHECK(gid["netdev"] == side.netdev);
+    }
+    CHECK(port["gids"][0]["link_local"] == true);
+    CHECK(port["gids"][1]["address"] == side.address);
+    CHECK(port["gids"][1]["index"] == 1);
+    CHECK(port["gids"][2]["address"] == side.ipv6_address);
+  }
+}
+
+TEST_CASE("Devices: one by its name, in words and as a table; another name is an error") {
+  const RdmaEnvironment environment = Guest();
+  const RdmaSide& side = environment.client();
+  const ProgramRun words = RunShell(kKvcli + "devices " + side.device);
+  CHECK(words.exit == 0);
+  CHECK_THAT(words.out, Catch::Contains(side.address + " (RoCE v2)"));
+  CHECK_THAT(words.out, !Catch::Contains(environment.server().device));
+  CHECK_THAT(RunShell(kKvcli + "devices -w table").out, Catch::Contains("| " + side.address));
+  const ProgramRun absent = RunShell(kKvcli + "devices mlx5_9");
+  CHECK(absent.exit == 1);
+  CHECK_THAT(absent.err, Catch::Contains("there is no RDMA device mlx5_9; name one of rxea, rxeb"));
+}
+
+TEST_CASE("Doctor: passes against a kvd over shared memory, and leaves no key") {
+  Guest();
+  KvdProcess kvd;
+  REQUIRE(kvd.Start(kKvd, {}).ok());
+  const json report = Doctor("", kvd.target(), 0);
+  CHECK(report["failed"] == 0);
+  Line(report, "device", "ok");
+  Line(report, "permission", "ok");
+  Line(report, "port rxea/1", "ok");
+  CHECK_THAT(Line(report, "address", "ok"), Catch::Contains("10.77.0.1 (rxea)"));
+  CHECK_THAT(Line(report, "namespaces", "ok"), Catch::Contains("shared"));
+  Line(report, "locked memory", "ok");
+  int reads = 0;
+  for (const json& line : report["checks"]) {
+    reads += line["check"].get<std::string>().starts_with("READ ") ? 1 : 0;
+  }
+  CHECK(reads == 6);
+  CHECK(RunShell(kKvcli + "scan --server=" + kvd.target()).out.empty());
+  CHECK(kvd.Terminate() == 0);
+  CHECK_THAT(kvd.Log(),
+             Catch::Contains("RDMA is not up: not asked for; to serve 10.77.0.1 (rxea)"));
+}
+
+TEST_CASE("kvd --check prints the local half") {
+  Guest();
+  const ProgramRun check = RunShell(std::string(kKvd) + " --check");
+  INFO(check.out << check.err);
+  CHECK(check.exit == 0);
+  CHECK_THAT(check.out, Catch::Contains("ok: device: rxea, rxeb"));
+  CHECK_THAT(check.out, Catch::Contains("ok: port rxeb/1: is ACTIVE, RoCE, vb, MTU 4096"));
+}
+
+TEST_CASE("Doctor: addresses on and off RDMA devices") {
+  Guest();
+  CHECK_THAT(Line(Doctor("", "--address=10.77.0.2", 0), "address 10.77.0.2", "ok"),
+             Catch::Contains("rxeb/1, vb"));
+  CHECK_THAT(
+      Line(Doctor("", "--address=fe80::ff:fe77:1%va", 0), "address fe80::ff:fe77:1%va", "ok"),
+      Catch::Contains("rxea/1"));
+  CHECK_THAT(Line(Doctor("", "--address=127.0.0.1", 1), "address 127.0.0.1", "failed"),
+             Catch::Contains("is on lo, which no RDMA device uses"));
+  CHECK_THAT(
+      Line(Doctor("", "--address=192.0.2.1 --device=rxea", 1), "address 192.0.2.1", "failed"),
+      Catch::Contains("use one of 10.77.0.1 (rxea)"));
+}
+
+TEST_CASE("Doctor: a port that is down is reported with its remedy, and only then") {
+  const RdmaEnvironment environment = Guest();
+  REQUIRE(RunShell(environment.network_program + " down va").exit == 0);
+  const json report = Doctor("", "", 1);
+  CHECK_THAT(Line(report, "port rxea/1", "failed"), Catch::Contains("is DOWN"));
+  CHECK_THAT(Line(report, "port rxea/1", "failed"), Catch::Contains("ip link set va up"));
+  Line(report, "port rxeb/1", "failed");
+  // Whoever asked for shared memory is not failed by a port.
+  KvdProcess kvd;
+  REQUIRE(kvd.Start(kKvd, {}).ok());
+  Line(Doctor("", kvd.target(), 0), "port rxea/1", "warning");
+  CHECK(kvd.Terminate() == 0);
+  CHECK_THAT(kvd.Log(), Catch::Contains("RDMA is not up: is DOWN"));
+  REQUIRE(RunShell(environment.network_program + " up va").exit == 0);
+  Line(Doctor("", "", 0), "port rxea/1", "ok");
+}
+
+TEST_CASE("Doctor: device files that an ordinary user may not open are named") {
+  Guest();
+  REQUIRE(RunShell("chmod 600 /dev/infiniband/uverbs0").exit == 0);
+  const std::string line = Line(Doctor(kAsUser, "", 1), "permission", "failed");
+  CHECK_THAT(line, Catch::Contains("/dev/infiniband/uverbs0: Permission denied (errno 13)"));
+  CHECK_THAT(line, Catch::Contains("--device=/dev/infiniband"));
+  CHECK_THAT(RunShell(kAsUser + kKvcli + "devices").out,
+             Catch::Contains("/dev/infiniband/uverbs0: Permission denied"));
+  REQUIRE(RunShell("chmod 666 /dev/infiniband/uverbs0").exit == 0);
+  Line(Doctor(kAsUser, "", 0), "permission", "ok");
+}
+
+TEST_CASE("Doctor: without rdma_cm's file, as in a container that lacks it") {
+  Guest();
+  REQUIRE(RunShell("mv /dev/infiniband/rdma_cm /dev/kept_rdma_cm").exit == 0);
+  const std::string line = Line(Doctor("", "", 1), "permission", "failed");
+  CHECK_THAT(line, Catch::Contains("/dev/infiniband/rdma_cm: No such file or directory"));
+  CHECK_THAT(line, Catch::Contains("modprobe rdma_ucm"));
+  REQUIRE(RunShell("mv /dev/kept_rdma_cm /dev/infiniband/rdma_cm").exit == 0);
+}
+
+TEST_CASE("Doctor: the limit of locked memory, which root's rights lift") {
+  Guest();
+  CHECK_THAT(Line(Doctor("ulimit -l 64; ", "", 0), "locked memory", "ok"),
+             Catch::Contains("CAP_IPC_LOCK"));
+  const std::string line =
+      Line(Doctor("ulimit -l 64; " + kAsUser, "", 1), "locked memory", "failed");
+  CHECK_THAT(line, Catch::Contains("need 80 MiB, RLIMIT_MEMLOCK is 64 KiB"));
+  CHECK_THAT(line, Catch::Contains("LimitMEMLOCK=infinity"));
+}
+
+TEST_CASE("Doctor: devices of the kernel for which there is no provider") {
+  Guest();
+  const std::string hidden = "unshare -m sh -c 'mount -t tmpfs none /etc/libibverbs.d && exec " +
+                             kKvcli + "doctor -w json --server=shm:/nothing'";
+  const ProgramRun run = RunShell(hidden);
+  INFO(run.out << run.err);
+  const std::string line = Line(json::parse(run.out), "device", "warning");
+  CHECK_THAT(line, Catch::Contains("the kernel has rxea, rxeb"));
+  CHECK_THAT(line, Catch::Contains("install the package ibverbs-providers"));
+}
+
+TEST_CASE("Doctor: hugepages that are there are counted") {
+  Guest();
+  CHECK_THAT(Line(Doctor("", "--memory=32m", 0), "hugepages", "ok"),
+             Catch::Contains("need 16 x 2 MiB, free 16"));
+  CHECK_THAT(Line(Doctor("", "--memory=64m", 0), "hugepages", "warning"),
+             Catch::Contains("sysctl vm.nr_hugepages=32"));
+}
+
+}  // namespace
+}  // namespace kvd::test
