@@ -2,18 +2,14 @@
 
 #include <pthread.h>
 
-#include <atomic>
+namespace kvd::internal {
 
-namespace kvd {
+std::atomic<uint32_t> fork_generation{0};
+
 namespace {
 
-std::atomic<uint32_t> generation{0};
-
 [[maybe_unused]] const int registered =
-    pthread_atfork(nullptr, nullptr, [] { generation.fetch_add(1, std::memory_order_relaxed); });
+    pthread_atfork(nullptr, nullptr, [] { fork_generation.fetch_add(1, std::memory_order_relaxed); });
 
 }  // namespace
-
-uint32_t ForkGeneration() { return generation.load(std::memory_order_relaxed); }
-
-}  // namespace kvd
+}  // namespace kvd::internal

@@ -132,7 +132,11 @@ KVD_AVX2 [[gnu::flatten]] bool FindAvx2(WindowGet& get, std::string_view key, ui
 }  // namespace
 
 WindowGet::WindowGet(const std::byte* window, const RegionMap& map)
-    : window_(window), map_(map), find_(FindBaseline), find_at_(FindAtBaseline) {
+    : window_(window),
+      lifeline_(reinterpret_cast<const uint32_t*>(window + (window == nullptr ? 0 : ToBytes(kLifelineOffset)))),
+      map_(map),
+      find_(FindBaseline),
+      find_at_(FindAtBaseline) {
 #if defined(KVD_WINDOW_GET_AVX2)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
     find_ = FindAvx2;

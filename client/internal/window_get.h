@@ -12,7 +12,9 @@
 
 #include "client/internal/region_map.h"
 #include "common/layout/slot.h"
+#include "common/layout/superblock.h"
 #include "common/protocol/judge_item.h"
+#include "common/protocol/racy_copy.h"
 
 namespace kvd {
 
@@ -31,12 +33,20 @@ class WindowGet {
   // The same for an item whose slot is known.
   bool FindAt(std::string_view key, Slot slot, ItemView& item) { return find_at_(*this, key, slot, item); }
 
+  // True if the server that owns the region lived after everything that this thread has loaded so far.
+  bool ServerAlive() const {
+    // The partner is the kernel, which marks the lifeline before it releases what lets the next kvd start.
+    LoadFence();
+    return LifelineAlive(__atomic_load_n(lifeline_, __ATOMIC_RELAXED));
+  }
+
  private:
   friend struct WindowGetSteps;
   using FindFunction = bool (*)(WindowGet&, std::string_view, uint64_t, ItemView&, Slot&);
   using FindAtFunction = bool (*)(WindowGet&, std::string_view, Slot, ItemView&);
 
   const std::byte* const window_;
+  const uint32_t* const lifeline_;
   const RegionMap& map_;
   FindFunction find_;
   FindAtFunction find_at_;
