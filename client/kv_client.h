@@ -2,9 +2,9 @@
 //
 //   absl::StatusOr<std::unique_ptr<kvd::Client>> client = kvd::Client::Connect("shm:/run/kvd/kvd.sock");
 //   if (!client.ok()) ...
-//   client.value()->Put("greeting", "hello");
+//   absl::StatusOr<kvd::PutResult> put = client.value()->Put("greeting", "hello");
 //   std::string value;
-//   if (client.value()->Get("greeting", value).ok()) std::cout << value;
+//   if (put.ok() && client.value()->Get("greeting", value).ok()) std::cout << value;
 //
 // A GET reads the server's memory by itself (loads from shared memory, or RDMA READs) and verifies what it read; the
 // server takes no part in it. Everything that writes is a request to the server.

@@ -65,10 +65,17 @@ cpu_us() {
 cli() { "$kvcli" "$@"; }
 
 main() {
+  case ${1:-} in
+    "") ;;
+    -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//p}' "$0" && return ;;
+    *) echo "quickstart.sh: takes no arguments; --help says what it does" >&2 && exit 2 ;;
+  esac
+  # What the user has set for kvcli is not meant for this.
+  unset "${!KVCLI_@}"
   [[ $(uname -s) == Linux ]] || fail "kvd runs on Linux"
   deploy/install_dependencies.sh || fail "the packages above are needed"
   [[ -r $DATA ]] || fail "$DATA is missing; install Debian's package unicode-data"
-  say "Building kvd and kvcli ..."
+  say "Building kvd and kvcli (a few minutes the first time) ..."
   build
 
   say "Starting kvd on shared memory:"
@@ -100,12 +107,14 @@ main() {
   echo "  $items values, byte for byte the same"
   echo "  processor time of kvd for a client that connects and GETs      1 key:  $one us"
   echo "  processor time of kvd for a client that connects and GETs $items keys: $all us"
-  echo "  GETs do not reach kvd: what it spends, it spends on the connection."
+  echo "  GETs do not reach kvd: what it spends, it spends on the connection (and the figure is noisy)."
 
   kill "$kvd_pid"
   wait "$kvd_pid" || fail "kvd did not stop cleanly: $(tail -n 3 "$work/kvd.log")"
   kvd_pid=
-  say "Done; kvd is stopped. README.md says how to go on."
+  say "Done; kvd is stopped. To go on by yourself (README.md has more):
+  $kvd --memory=256m &
+  $kvcli put greeting hello && $kvcli get greeting"
 }
 
 main "$@"
