@@ -1,7 +1,8 @@
 // The server's end of a transport: one ServerTransport per kind, with one ServerEndpoint per poller.
 //
 // The transport's own thread accepts, asks Admission and hands each admitted channel to one endpoint; from then on only
-// that endpoint's poller touches it.
+// that endpoint's poller touches it. Over RDMA the hello itself arrives among the endpoint's messages, so there a
+// handshake ends only while the endpoint is polled, or slept on as PrepareToSleep says.
 #pragma once
 
 #include <sys/types.h>

@@ -12,8 +12,8 @@
 
 namespace kvd::test {
 
-EchoServer::EchoServer(ServerEndpoint& endpoint, Mode mode)
-    : endpoint_(endpoint), mode_(mode), stop_(eventfd(0, EFD_CLOEXEC)) {
+EchoServer::EchoServer(ServerEndpoint& endpoint, Mode mode, std::span<std::byte> landing)
+    : endpoint_(endpoint), mode_(mode), landing_(landing), stop_(eventfd(0, EFD_CLOEXEC)) {
   KVD_CHECK(stop_.valid());
   thread_ = std::thread([this] { Run(); });
 }
@@ -65,8 +65,18 @@ void EchoServer::Request(const ServerEvent& event) {
     std::memcpy(&command, event.frame.data(), sizeof(command));
     if (command.magic == PullCommand::kMagic) {
       const uint64_t id = next_pull_++;
+      if (pulls_.empty()) landing_used_ = 0;
       PendingPull& pull = pulls_[id];
-      pull = PendingPull{event.channel, command, std::vector<std::byte>(command.length)};
+      pull.channel = event.channel;
+      pull.command = command;
+      if (landing_.empty()) {
+        pull.own.resize(command.length);
+        pull.bytes = pull.own;
+      } else {
+        KVD_CHECK(command.length <= landing_.size() - landing_used_);
+        pull.bytes = landing_.subspan(landing_used_, command.length);
+        landing_used_ += command.length;
+      }
       const PullSource source{command.address, static_cast<uint32_t>(command.key), command.length};
       if (!endpoint_.Pull(event.channel, source, pull.bytes.data(), id).ok()) {
         Finish(pull, false);

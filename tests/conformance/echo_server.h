@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,7 +31,9 @@ class EchoServer {
  public:
   enum class Mode { kBusy, kSleepy };
 
-  EchoServer(ServerEndpoint& endpoint, Mode mode);
+  // Pulls land in `landing`; without it in memory of this server's own, which not every transport
+  // can write.
+  EchoServer(ServerEndpoint& endpoint, Mode mode, std::span<std::byte> landing = {});
   ~EchoServer();  // stops the thread
 
   uint64_t sleeps() const { return sleeps_; }
@@ -41,7 +44,8 @@ class EchoServer {
   struct PendingPull {
     ChannelId channel{};
     PullCommand command;
-    std::vector<std::byte> bytes;
+    std::span<std::byte> bytes;
+    std::vector<std::byte> own;
   };
 
   void Run();
@@ -51,6 +55,8 @@ class EchoServer {
 
   ServerEndpoint& endpoint_;
   const Mode mode_;
+  const std::span<std::byte> landing_;
+  size_t landing_used_ = 0;
   UniqueFd stop_;
   std::atomic<bool> stopping_{false};
   std::atomic<uint64_t> sleeps_{0};

@@ -17,10 +17,12 @@ FakeRegion::FakeRegion(uint64_t incarnation)
   KVD_CHECK(fd_.valid());
   KVD_CHECK(ftruncate(fd_.get(), kBytes) == 0);
   MappedMemory::Options options;
-  options.fd = fd_.get();
-  options.length_bytes = kBytes;
+  options.length_bytes = kBytes + kLandingBytes;
   options.protection = PROT_READ | PROT_WRITE;
+  options.flags = MAP_PRIVATE;
   memory_ = MappedMemory::Map(options).value();
+  KVD_CHECK(mmap(base(), kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd_.get(), 0) ==
+            base());
   KVD_CHECK(fcntl(fd_.get(), F_ADD_SEALS,
                   F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "common/base/mapped_memory.h"
 #include "common/base/unique_fd.h"
@@ -14,6 +15,8 @@ class FakeRegion {
   static constexpr uint64_t kBytes = uint64_t{4} << 20;
   static constexpr uint64_t kDataOffset =
       uint64_t{1} << 20;  // from here on: word i of the region holds Word(i)
+  // Behind the region, in the same mapping, though no client knows: memory that pulls may land in.
+  static constexpr uint64_t kLandingBytes = uint64_t{72} << 20;
 
   explicit FakeRegion(uint64_t incarnation = 0x1234567);
 
@@ -21,6 +24,9 @@ class FakeRegion {
 
   int fd() const { return fd_.get(); }
   std::byte* base() const { return memory_.base(); }
+  std::span<std::byte> landing() const { return {base() + kBytes, kLandingBytes}; }
+  // Both: what a device must be able to write.
+  std::span<std::byte> whole() const { return {base(), kBytes + kLandingBytes}; }
 
   // An admission to this region.
   Welcome MakeWelcome(uint64_t session_id, uint32_t credits, uint32_t frame_bytes) const;

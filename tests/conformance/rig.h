@@ -2,18 +2,23 @@
 // all cases share.
 #pragma once
 
+#include <sched.h>
+
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "tests/conformance/fake_admission.h"
 #include "tests/conformance/fake_region.h"
+#include "tests/conformance/pumped_endpoint.h"
 #include "tests/conformance/transport_under_test.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
@@ -50,13 +55,29 @@ class Rig {
 
   explicit Rig(size_t pollers = 1) : transport_(MakeTransportUnderTest(region, pollers)) {
     KVD_REQUIRE_OK(server().Start(admission));
+    for (size_t i = 0; i < pollers; ++i) {
+      endpoints_.push_back(std::make_unique<PumpedEndpoint>(server().endpoint(i)));
+    }
   }
 
   ServerTransport& server() { return transport_->server(); }
-  ServerEndpoint& endpoint(size_t poller = 0) { return server().endpoint(poller); }
+  TransportUnderTest& transport() { return *transport_; }
+  ServerEndpoint& endpoint(size_t poller = 0) { return *endpoints_.at(poller); }
 
   absl::StatusOr<std::unique_ptr<ClientChannel>> TryConnect(const Hello& hello = MakeHello()) {
-    return transport_->Connect(hello, DeadlineNs());
+    if (!transport_->connect_needs_polling()) return transport_->Connect(hello, DeadlineNs());
+    absl::StatusOr<std::unique_ptr<ClientChannel>> channel = absl::UnknownError("not yet");
+    std::atomic<bool> done{false};
+    std::thread connecting([&] {
+      channel = transport_->Connect(hello, DeadlineNs());
+      done = true;
+    });
+    while (!done) {
+      for (const auto& endpoint : endpoints_) endpoint->Pump();
+      sched_yield();
+    }
+    connecting.join();
+    return channel;
   }
   std::unique_ptr<ClientChannel> Connect(const Hello& hello = MakeHello()) {
     auto channel = TryConnect(hello);
@@ -69,6 +90,7 @@ class Rig {
 
  private:
   std::unique_ptr<TransportUnderTest> transport_;
+  std::vector<std::unique_ptr<PumpedEndpoint>> endpoints_;
 };
 
 // Drives one endpoint from the test's own thread, one event at a time.

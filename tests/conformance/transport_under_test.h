@@ -22,6 +22,16 @@ class TransportUnderTest {
   // A client of server().
   virtual absl::StatusOr<std::unique_ptr<ClientChannel>> Connect(const Hello& hello,
                                                                  int64_t deadline_ns) = 0;
+
+  // A handshake ends only while the endpoints are polled.
+  virtual bool connect_needs_polling() const { return false; }
+
+  // Requests of all channels are taken in the order of their arrival, so one that floods is only
+  // bounded by its credits.
+  virtual bool serves_in_order_of_arrival() const { return false; }
+
+  // A pull from where no buffer is ends the session that asked for it; otherwise it fails alone.
+  virtual bool bad_pull_ends_session() const { return false; }
 };
 
 // A server of `region` with so many endpoints.

@@ -30,7 +30,7 @@ int64_t LeftNs(int64_t deadline_ns) {
 
 absl::Status NoAnswer(const std::string& path) {
   return absl::DeadlineExceededError(
-      absl::StrCat("kvd at ", path, " did not answer in time: is it stopped or overloaded?"));
+      absl::StrCat("kvd at ", path, " did not answer in time, so it may be stopped or overloaded"));
 }
 
 absl::Status ConnectError(int error, const std::string& path) {

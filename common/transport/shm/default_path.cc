@@ -31,8 +31,17 @@ std::string DefaultSocketPath() {
   return DefaultSocketPathOf(geteuid(), std::getenv("XDG_RUNTIME_DIR"));
 }
 
+bool DefaultSocketPathIsFromEnvironment() {
+  const char* xdg_runtime_dir = std::getenv("XDG_RUNTIME_DIR");
+  return DefaultSocketPathOf(geteuid(), xdg_runtime_dir) != DefaultSocketPathOf(geteuid(), nullptr);
+}
+
+bool DefaultDirectoryIsMade(const std::string& socket_path) {
+  return socket_path == DefaultSocketPath() && !DefaultSocketPathIsFromEnvironment();
+}
+
 absl::Status PrepareDefaultDirectory(const std::string& socket_path) {
-  if (socket_path != DefaultSocketPath()) return absl::OkStatus();
+  if (!DefaultDirectoryIsMade(socket_path)) return CheckDefaultDirectory(socket_path);
   const std::string directory = DirectoryOf(socket_path);
   const mode_t mode = InTmp(socket_path) ? 0700 : 0755;
   if (mkdir(directory.c_str(), mode) != 0 && errno != EEXIST) {

@@ -16,7 +16,13 @@ std::string DefaultSocketPath();
 // The same for a given user and environment (null: not set).
 std::string DefaultSocketPathOf(uid_t uid, const char* xdg_runtime_dir);
 
-// Makes the directory of a default path if it is missing: mode 0755 under /run for root, 0700 under
+// The default path is $XDG_RUNTIME_DIR's.
+bool DefaultSocketPathIsFromEnvironment();
+
+// `socket_path` is a default one whose directory is kvd's own, not the system's.
+bool DefaultDirectoryIsMade(const std::string& socket_path);
+
+// Makes such a directory if it is missing: mode 0755 under /run for root, 0700 under
 // /tmp. PermissionDenied or FailedPrecondition: it cannot be made, or CheckDefaultDirectory does
 // not accept it.
 absl::Status PrepareDefaultDirectory(const std::string& socket_path);

@@ -87,6 +87,7 @@ absl::StatusOr<std::unique_ptr<ShmAcceptor>> ShmAcceptor::Start(Options options,
   acceptor->Watch(acceptor->listener_.get());
   acceptor->Watch(acceptor->stop_.get());
   acceptor->thread_ = std::thread([raw = acceptor.get()] { raw->Run(); });
+  pthread_setname_np(acceptor->thread_.native_handle(), "kvd-accept");
   return acceptor;
 }
 

@@ -37,28 +37,65 @@ std::string ReadPid(int fd) {
   return bytes <= 0 ? std::string() : std::string(absl::StripAsciiWhitespace(text));
 }
 
+std::string LockPathOf(const std::string& path) { return path + ".lock"; }
+
+// What to do about a directory that cannot hold the socket.
+std::string DirectoryRemedy(const std::string& path, const char* otherwise) {
+  if (DefaultSocketPathIsFromEnvironment() && path == DefaultSocketPath()) {
+    return "XDG_RUNTIME_DIR names that directory: correct or unset it, or choose another socket "
+           "with --shm=PATH";
+  }
+  return otherwise;
+}
+
+absl::Status DirectoryError(int error, const std::string& path) {
+  const std::string directory = DirectoryOf(path);
+  if (error == ENOENT || error == ENOTDIR) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the directory ", directory, " of the socket ", path, " does not exist; ",
+                     DirectoryRemedy(path, "create it first")));
+  }
+  if (error == EACCES || error == EPERM || error == EROFS) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("cannot create ", LockPathOf(path), ": ", directory,
+                     " is not writable by user ", geteuid(), "; ",
+                     DirectoryRemedy(path, "choose another socket with --shm=PATH")));
+  }
+  return ErrnoStatus(error, absl::StrCat("open ", LockPathOf(path)));
+}
+
+// Whether `lock` is still the file at `lock_path`.
+bool IsThere(int lock, const std::string& lock_path) {
+  struct stat held;
+  struct stat there;
+  return fstat(lock, &held) == 0 && lstat(lock_path.c_str(), &there) == 0 &&
+         held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+}
+
 absl::StatusOr<UniqueFd> Lock(const std::string& path) {
-  const std::string lock_path = path + ".lock";
-  UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const std::string lock_path = LockPathOf(path);
+  while (true) {
+    UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock.valid()) return DirectoryError(errno, path);
+    if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return Owned(path, ReadPid(lock.get()));
+      return ErrnoStatus(absl::StrCat("flock ", lock_path));
+    }
+    // Between open and flock its holder may have removed the file: then this lock guards nothing.
+    if (IsThere(lock.get(), lock_path)) return lock;
+  }
+}
+
+absl::Status CheckLockable(const std::string& path) {
+  const std::string lock_path = LockPathOf(path);
+  const UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!lock.valid()) {
-    const int error = errno;
-    const std::string directory = DirectoryOf(path);
-    if (error == ENOENT || error == ENOTDIR) {
-      return absl::InvalidArgumentError(absl::StrCat("the directory ", directory, " of the socket ",
-                                                     path, " does not exist; create it first"));
-    }
-    if (error == EACCES || error == EPERM || error == EROFS) {
-      return absl::PermissionDeniedError(absl::StrCat("cannot create ", lock_path, ": ", directory,
-                                                      " is not writable by user ", geteuid(),
-                                                      "; choose another socket with --shm=PATH"));
-    }
-    return ErrnoStatus(error, absl::StrCat("open ", lock_path));
+    return errno == ENOENT ? absl::OkStatus() : DirectoryError(errno, path);
   }
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Owned(path, ReadPid(lock.get()));
-    return ErrnoStatus(absl::StrCat("flock ", lock_path));
-  }
-  return lock;
+  // Shared, so that two that only look do not refuse each other.
+  if (flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return absl::OkStatus();
+  if (errno == EWOULDBLOCK) return Owned(path, ReadPid(lock.get()));
+  return ErrnoStatus(absl::StrCat("flock ", lock_path));
 }
 
 absl::Status WritePid(int lock) {
@@ -84,7 +121,8 @@ absl::Status CheckNobodyListens(const std::string& path, const sockaddr_un& addr
   return Owned(path, owner.pid > 0 ? absl::StrCat(owner.pid) : std::string());
 }
 
-absl::Status RemoveDeadSocket(const std::string& path, const sockaddr_un& address) {
+// Whether the path is free, or holds the socket of a kvd that is dead.
+absl::Status CheckSocket(const std::string& path, const sockaddr_un& address) {
   struct stat facts;
   if (lstat(path.c_str(), &facts) != 0) {
     return errno == ENOENT ? absl::OkStatus() : ErrnoStatus(absl::StrCat("lstat ", path));
@@ -93,7 +131,11 @@ absl::Status RemoveDeadSocket(const std::string& path, const sockaddr_un& addres
     return absl::FailedPreconditionError(absl::StrCat(
         path, " exists and is not a socket; remove it, or choose another with --shm=PATH"));
   }
-  KVD_RETURN_IF_ERROR(CheckNobodyListens(path, address));
+  return CheckNobodyListens(path, address);
+}
+
+absl::Status RemoveDeadSocket(const std::string& path, const sockaddr_un& address) {
+  KVD_RETURN_IF_ERROR(CheckSocket(path, address));
   if (unlink(path.c_str()) != 0 && errno != ENOENT) {
     return ErrnoStatus(absl::StrCat("removing the dead socket ", path));
   }
@@ -106,9 +148,29 @@ absl::StatusOr<SocketClaim> SocketClaim::Take(const std::string& path) {
   KVD_ASSIGN_OR_RETURN(const sockaddr_un address, MakeUnixAddress(path));
   KVD_RETURN_IF_ERROR(PrepareDefaultDirectory(path));
   KVD_ASSIGN_OR_RETURN(UniqueFd lock, Lock(path));
+  SocketClaim claim(path, std::move(lock));
   KVD_RETURN_IF_ERROR(RemoveDeadSocket(path, address));
-  KVD_RETURN_IF_ERROR(WritePid(lock.get()));
-  return SocketClaim(path, std::move(lock));
+  KVD_RETURN_IF_ERROR(WritePid(claim.lock_.get()));
+  return claim;
+}
+
+absl::Status SocketClaim::Check(const std::string& path) {
+  KVD_ASSIGN_OR_RETURN(const sockaddr_un address, MakeUnixAddress(path));
+  KVD_RETURN_IF_ERROR(CheckDefaultDirectory(path));
+  std::string directory = DirectoryOf(path);
+  // Take makes the directory of a default path.
+  if (access(directory.c_str(), F_OK) != 0 && DefaultDirectoryIsMade(path)) {
+    directory = DirectoryOf(directory);
+  }
+  if (access(directory.c_str(), W_OK | X_OK) != 0) return DirectoryError(errno, path);
+  KVD_RETURN_IF_ERROR(CheckLockable(path));
+  return CheckSocket(path, address);
+}
+
+SocketClaim::~SocketClaim() {
+  // Another file may be there if somebody removed ours by hand.
+  if (!lock_.valid() || !IsThere(lock_.get(), LockPathOf(path_))) return;
+  unlink(LockPathOf(path_).c_str());
 }
 
 }  // namespace kvd

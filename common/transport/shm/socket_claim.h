@@ -9,9 +9,10 @@
 
 namespace kvd {
 
-// A lock file beside the socket (PATH.lock, never removed: removing it would let two holders in)
-// holds the owner's pid. The kernel drops the lock with its holder, so a kvd that died leaves
-// nothing that has to be cleaned up by hand.
+// A lock file beside the socket (PATH.lock) holds the owner's pid. The kernel drops the lock with its
+// holder, so a kvd that died leaves nothing that has to be cleaned up by hand. Only the holder
+// removes the file, while it still holds the lock; whoever got the lock of a file that is no longer
+// at its path begins again.
 class SocketClaim {
  public:
   // Takes the lock and removes the socket of a kvd that is dead. Makes the directory if `path` is
@@ -24,6 +25,14 @@ class SocketClaim {
   //
   // Does not block.
   static absl::StatusOr<SocketClaim> Take(const std::string& path);
+
+  // Whether Take would succeed now; the same errors. Makes and removes nothing.
+  static absl::Status Check(const std::string& path);
+
+  // Removes the lock file. The socket must be gone by then.
+  ~SocketClaim();
+  SocketClaim(SocketClaim&&) noexcept = default;
+  SocketClaim& operator=(SocketClaim&&) = delete;
 
   const std::string& path() const { return path_; }
 

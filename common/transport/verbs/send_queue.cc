@@ -1,0 +1,56 @@
+#include "common/transport/verbs/send_queue.h"
+
+#include "common/base/check.h"
+#include "common/base/errno_status.h"
+
+namespace kvd::verbs {
+
+ibv_send_wr& SendQueue::Add(const Local& local, uint64_t cookie) {
+  KVD_CHECK(room() > 0);
+  const size_t at = next_ % requests_.size();
+  pieces_[at] = ibv_sge{reinterpret_cast<uint64_t>(local.at), local.bytes, local.key};
+  ibv_send_wr& request = requests_[at];
+  request = ibv_send_wr{};
+  request.wr_id = next_;
+  request.sg_list = &pieces_[at];
+  request.num_sge = local.bytes == 0 ? 0 : 1;
+  cookies_[at] = cookie;
+  if (next_ != posted_) requests_[(next_ - 1) % requests_.size()].next = &request;
+  ++next_;
+  if (++unsignaled_ >= signal_every_) {
+    request.send_flags = IBV_SEND_SIGNALED;
+    unsignaled_ = 0;
+  }
+  return request;
+}
+
+void SendQueue::AddSend(const Local& from, bool copy_inline, uint64_t cookie) {
+  ibv_send_wr& request = Add(from, cookie);
+  request.opcode = IBV_WR_SEND;
+  if (copy_inline) request.send_flags |= IBV_SEND_INLINE;
+}
+
+void SendQueue::AddRead(const Local& into, uint64_t remote_address, uint32_t remote_key,
+                        uint64_t cookie) {
+  ibv_send_wr& request = Add(into, cookie);
+  request.opcode = IBV_WR_RDMA_READ;
+  request.wr.rdma.remote_addr = remote_address;
+  request.wr.rdma.rkey = remote_key;
+}
+
+void SendQueue::SignalLast() {
+  if (next_ == posted_) return;
+  requests_[(next_ - 1) % requests_.size()].send_flags |= IBV_SEND_SIGNALED;
+  unsignaled_ = 0;
+}
+
+absl::Status SendQueue::Post(ibv_qp* qp) {
+  if (next_ == posted_) return absl::OkStatus();
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(qp, &requests_[posted_ % requests_.size()], &bad);
+  if (error != 0) return ErrnoStatus(error, "posting to a send queue");
+  posted_ = next_;
+  return absl::OkStatus();
+}
+
+}  // namespace kvd::verbs

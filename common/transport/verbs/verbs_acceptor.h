@@ -1,0 +1,116 @@
+// The thread that makes and destroys connections: it listens, judges private data and hellos, asks
+// Admission, and reads what rdma_cm and the device have to say. No poller ever waits for any of
+// that.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/unique_fd.h"
+#include "common/transport/server_endpoint.h"
+#include "common/transport/verbs/async_events.h"
+#include "common/transport/verbs/cm_id.h"
+#include "common/transport/verbs/limits.h"
+#include "common/transport/verbs/memory_region.h"
+#include "common/transport/verbs/verbs_counters.h"
+#include "common/transport/verbs/verbs_server_endpoint.h"
+#include "common/transport/verbs/wire.h"
+
+namespace kvd::verbs {
+
+class VerbsAcceptor final : public ConnectionOwner {
+ public:
+  static constexpr size_t kHandshakesMax = 256;           // at once
+  static constexpr int64_t kHandshakeNs = 2'000'000'000;  // for a client's hello to arrive
+  static constexpr int kBacklog = 1024;
+
+  struct Options {
+    std::shared_ptr<ProtectionDomain> pd;
+    const MemoryRegion* region = nullptr;
+    std::vector<VerbsServerEndpoint*> endpoints;
+    Limits limits;
+    uint32_t frame_bytes = 0;
+    std::function<void(const std::string&)> log;
+    Counters* counters = nullptr;
+  };
+
+  VerbsAcceptor(Options options, std::shared_ptr<CmEventChannel> events);
+  // Ends the thread and every connection that is left.
+  ~VerbsAcceptor() override;
+
+  // Endpoints are made after their owner.
+  void set_endpoints(std::vector<VerbsServerEndpoint*> endpoints) {
+    options_.endpoints = std::move(endpoints);
+  }
+
+  // Begins to accept at a bound id of events(); once.
+  absl::Status Start(CmId bound, Admission& admission);
+
+  // From its return on nobody new is accepted; those in their handshake are told. Idempotent.
+  void StopAccepting();
+
+  void HelloArrived(ChannelId channel, std::span<const std::byte> hello) override;
+  void Retired(ChannelId channel) override;
+
+ private:
+  struct Connection {
+    CmId id;
+    std::shared_ptr<QueuePair> qp;
+    VerbsServerEndpoint* endpoint = nullptr;
+    std::string address;
+    uint32_t queue_credits = 0;
+    int64_t deadline_ns = 0;  // 0: its hello has come
+  };
+
+  struct Command {
+    ChannelId channel{};
+    bool retired = false;
+    std::vector<std::byte> hello;
+  };
+
+  void Run();
+  int WaitMs() const;
+  void DropLate();
+  void TakeCommands();
+  void TakeCmEvents();
+  void TakeAsyncEvents();
+  void Wake();
+
+  void Connect(CmEvent event);
+  absl::Status Accept(const CmEvent& event, CmId& id);
+  void Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why);
+  void Ended(ChannelId channel, const absl::Status& cause);
+  void EndAll(const absl::Status& cause);
+
+  void Greet(ChannelId channel, std::span<const std::byte> hello);
+  void Refuse(Connection& connection, ChannelId channel, const Welcome& refusal,
+              const absl::Status& cause);
+
+  Options options_;
+  std::shared_ptr<CmEventChannel> events_;
+  AsyncEvents async_;
+  CmId listener_;
+  UniqueFd wake_;
+  Admission* admission_ = nullptr;
+
+  std::mutex mutex_;
+  std::vector<Command> commands_;  // guarded by mutex_
+  bool stopping_ = false;          // guarded by mutex_
+  bool not_accepting_ = false;     // guarded by mutex_
+
+  // The thread's own, from here on.
+  std::map<ChannelId, Connection> connections_;
+  uint64_t next_id_ = 1;
+  size_t handshakes_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace kvd::verbs

@@ -1,0 +1,178 @@
+// The end of all RDMA connections of one poller: one completion queue, one shared receive queue.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/unique_fd.h"
+#include "common/transport/server_endpoint.h"
+#include "common/transport/verbs/completion_queue.h"
+#include "common/transport/verbs/limits.h"
+#include "common/transport/verbs/memory_region.h"
+#include "common/transport/verbs/receive_pool.h"
+#include "common/transport/verbs/registered_slots.h"
+#include "common/transport/verbs/verbs_counters.h"
+#include "common/transport/verbs/verbs_server_channel.h"
+
+namespace kvd::verbs {
+
+// Whoever makes and destroys connections, as endpoints see it. Thread-safe; no call blocks.
+class ConnectionOwner {
+ public:
+  virtual ~ConnectionOwner() = default;
+  // The first message of a connection.
+  virtual void HelloArrived(ChannelId channel, std::span<const std::byte> hello) = 0;
+  // The endpoint holds nothing of this connection any more, and its queue pair is in error.
+  virtual void Retired(ChannelId channel) = 0;
+};
+
+class VerbsServerEndpoint final : public ServerEndpoint {
+ public:
+  static constexpr size_t kBatchMax = 32;
+  static constexpr int64_t kTickNs = 1'000'000'000;  // between keep-alives of a silent connection
+
+  struct Options {
+    std::shared_ptr<ProtectionDomain> pd;
+    const MemoryRegion* region = nullptr;  // outlives the endpoint
+    Limits limits;
+    uint32_t frame_bytes = 0;
+    ConnectionOwner* owner = nullptr;  // outlives the endpoint's last Poll
+    Counters* counters = nullptr;
+  };
+
+  struct Admitted {
+    Welcome welcome{};
+    Hello hello{};
+    PeerIdentity peer;
+    AdmittedSession session;
+  };
+
+  static absl::StatusOr<std::unique_ptr<VerbsServerEndpoint>> Create(const Options& options);
+  ~VerbsServerEndpoint() override;
+
+  // --- The owner's part; any thread ---
+
+  const std::shared_ptr<CompletionQueue>& cq() const { return cq_; }
+  ibv_srq* srq() const { return receives_->srq(); }
+  size_t load() const { return load_.load(std::memory_order_relaxed); }
+
+  // Makes room for a connection with such a queue; ResourceExhausted says what there is too little
+  // of. Either Adopt or GiveUp follows.
+  absl::Status Reserve(uint32_t queue_credits);
+  void GiveUp(uint32_t queue_credits);
+  void Adopt(std::unique_ptr<VerbsServerChannel> channel);
+
+  // Posts receives for a session's credits; before Admit. ResourceExhausted.
+  absl::Status GrantCredits(uint32_t credits) { return receives_->Grant(credits); }
+  void ReleaseCredits(uint32_t credits) { receives_->Release(credits); }
+  void Admit(ChannelId channel, Admitted admitted);
+  void Refuse(ChannelId channel, const Welcome& refusal, const absl::Status& cause);
+  // The connection has ended, or is to end, because of `cause`. `tell`: the peer may still listen.
+  void End(ChannelId channel, const absl::Status& cause, bool tell);
+  void EndByQueuePair(uint32_t qp_number, const absl::Status& cause);
+
+  // --- The poller's part ---
+
+  size_t Poll(std::span<ServerEvent> events) override;
+  void Reply(ChannelId channel, const FrameParts& frame) override;
+  void Flush() override;
+  absl::Status Pull(ChannelId channel, const PullSource& source, std::byte* into,
+                    uint64_t pull_id) override;
+  void Close(ChannelId channel, const absl::Status& reason) override;
+  bool PrepareToSleep() override;
+  int event_fd() const override { return epoll_.get(); }
+
+ private:
+  using Channel = VerbsServerChannel;
+  class Batch;  // the events of one Poll
+
+  struct Command {
+    enum class Kind : uint8_t { kAdmit, kRefuse, kEnd } kind{};
+    ChannelId channel{};
+    uint32_t qp_number = 0;  // kEnd, if the channel is not known
+    bool tell = false;
+    absl::Status cause;
+    Admitted admitted;
+  };
+
+  struct DonePull {
+    ChannelId channel{};
+    uint64_t id = 0;
+  };
+
+  explicit VerbsServerEndpoint(const Options& options);
+  absl::Status Init();
+
+  Channel* Find(ChannelId id);
+  Channel* FindByQueuePair(uint32_t number);
+  void Send(Command command);
+  void Wake();
+  uint32_t CqEntriesOf(uint32_t queue_credits) const;
+
+  void TakeNewConnections();
+  void TakeCommands(Batch& batch);
+  void DoAdmit(Channel& channel, Admitted admitted, Batch& batch);
+  void EmitPulls(Batch& batch);
+  void EmitClosed(Batch& batch);
+
+  void TakeCompletions(Batch& batch);
+  void Received(const ibv_wc& completion, Batch& batch);
+  void TakeMessage(Channel& channel, uint32_t slot, uint32_t bytes, Batch& batch);
+  void Sent(const ibv_wc& completion);
+  void SendDone(Channel& channel, uint64_t cookie, bool ok);
+  void PumpPulls(Channel& channel);
+
+  bool QueueMessage(Channel& channel, uint8_t kind, const FrameParts& body);
+  void PostAll(Channel& channel);
+  void BeginClose(Channel& channel, const absl::Status& cause, bool tell);
+  void BeginDrain(Channel& channel);
+  void FinishDrain(Channel& channel);
+
+  void Tick(int64_t now_ns);
+  void Disarm();
+
+  Options options_;
+  Counters& counters_;
+  std::shared_ptr<CompletionQueue> cq_;
+  std::unique_ptr<ReceivePool> receives_;
+  RegisteredSlots send_slots_;
+  UniqueFd epoll_;
+  UniqueFd inbox_event_;
+  UniqueFd timer_;
+
+  std::mutex inbox_mutex_;
+  std::vector<std::unique_ptr<Channel>> new_connections_;  // guarded by inbox_mutex_
+  std::deque<Command> commands_;                           // guarded by inbox_mutex_
+  std::atomic<size_t> inbox_count_{0};                     // a hint that spares the lock
+  std::atomic<size_t> load_{0};
+  std::atomic<uint32_t> cq_reserved_{0};
+
+  absl::flat_hash_map<ChannelId, std::unique_ptr<Channel>> channels_;
+  absl::flat_hash_map<uint32_t, Channel*> by_qp_;
+  std::vector<Channel*> unflushed_;
+  std::vector<ChannelId> closing_;  // kNotifying or kDraining
+  std::deque<DonePull> done_pulls_;
+  std::vector<ChannelId> gone_;            // kClosed is still to be told
+  std::vector<absl::Status> told_causes_;  // of the batch that the caller looks at
+  std::vector<uint32_t> lent_;             // receives that the caller looks at
+  std::array<ibv_wc, kBatchMax> ready_;    // completions taken while arming
+  size_t ready_count_ = 0;
+  uint64_t polls_ = 0;
+  int64_t tick_at_ns_ = 0;
+  int64_t timer_ns_ = 0;  // the timer's interval, 0: not set
+  bool armed_ = false;
+};
+
+}  // namespace kvd::verbs

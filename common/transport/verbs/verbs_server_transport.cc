@@ -1,0 +1,214 @@
+#include "common/transport/verbs/verbs_server_transport.h"
+
+#include <rdma/rdma_cma.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "common/transport/verbs/address.h"
+#include "common/transport/verbs/cm_id.h"
+#include "common/transport/verbs/limits.h"
+#include "common/transport/verbs/memory_region.h"
+#include "common/transport/verbs/rdma_context.h"
+#include "common/transport/verbs/verbs_acceptor.h"
+#include "common/transport/verbs/verbs_counters.h"
+#include "common/transport/verbs/verbs_server_endpoint.h"
+
+namespace kvd {
+namespace verbs {
+namespace {
+
+constexpr uint32_t kCqEntriesWanted = 65536;
+constexpr uint32_t kSharedReceivesWanted = 16384;
+
+// The device to serve by, and its port: the named one, or the one with the bound address, or the
+// first that is active.
+absl::StatusOr<std::pair<std::string, uint8_t>> ChooseDevice(const std::string& named,
+                                                             rdma_cm_id* bound) {
+  if (bound != nullptr && bound->verbs != nullptr) {
+    const std::string found = ibv_get_device_name(bound->verbs->device);
+    if (!named.empty() && named != found) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the address to listen on is that of ", found, ", not of ", named));
+    }
+    return std::pair(found, bound->port_num);
+  }
+  int count = 0;
+  ibv_device** devices = ibv_get_device_list(&count);
+  std::vector<std::string> names;
+  for (int i = 0; devices != nullptr && i < count; ++i)
+    names.emplace_back(ibv_get_device_name(devices[i]));
+  if (devices != nullptr) ibv_free_device_list(devices);
+  if (!named.empty()) names = {named};
+  std::string seen;
+  for (const std::string& name : names) {
+    const auto context = RdmaContext::Open(name);
+    if (!context.ok()) {
+      if (!named.empty()) return context.status();
+      absl::StrAppend(&seen, "; ", context.status().message());
+      continue;
+    }
+    for (uint8_t port = 1; port <= (*context)->attributes().phys_port_cnt; ++port) {
+      const auto facts = (*context)->QueryPort(port);
+      if (facts.ok() && facts->state == IBV_PORT_ACTIVE) return std::pair(name, port);
+      absl::StrAppend(&seen, "; port ", port, " of ", name, " is ",
+                      facts.ok() ? ibv_port_state_str(facts->state) : "gone");
+    }
+  }
+  return absl::UnavailableError(absl::StrCat("no RDMA device has an active port", seen));
+}
+
+absl::StatusOr<CmId> Bind(std::shared_ptr<CmEventChannel> events, const HostPort& listen) {
+  KVD_ASSIGN_OR_RETURN(auto addresses, Resolve(listen, true));
+  absl::Status last;
+  // All addresses: the IPv6 one, if it can be had, takes IPv4 too.
+  if (listen.host.empty()) {
+    std::stable_partition(addresses.begin(), addresses.end(),
+                          [](const auto& a) { return a.family() == AF_INET6; });
+  }
+  for (SocketAddress& address : addresses) {
+    KVD_ASSIGN_OR_RETURN(CmId id, CmId::Create(events));
+    if (rdma_bind_addr(id.get(), address.get()) == 0) return id;
+    last = ErrnoStatus(absl::StrCat("listening by RDMA on ", ToText(address.get())));
+    if (absl::IsNotFound(last) || errno == ENODEV || errno == EADDRNOTAVAIL) {
+      last = absl::InvalidArgumentError(
+          absl::StrCat(last.message(), "; no RDMA device has that address"));
+    }
+  }
+  return last;
+}
+
+class Transport final : public VerbsServerTransport {
+ public:
+  explicit Transport(const VerbsServerOptions& options) : options_(options) {}
+  // Connections end before the endpoints to which they belong, those before the memory that devices
+  // write.
+  ~Transport() override { acceptor_.reset(); }
+
+  absl::Status Init();
+
+  absl::Status Start(Admission& admission) override {
+    return acceptor_->Start(std::move(bound_), admission);
+  }
+  ServerEndpoint& endpoint(size_t poller) override { return *endpoints_.at(poller); }
+  void StopAccepting() override { acceptor_->StopAccepting(); }
+  std::string Describe() const override {
+    return absl::StrCat("RDMA at ", listen_text_, " by ", pd_->context()->name());
+  }
+  uint16_t port() const override { return port_; }
+  std::vector<std::pair<std::string, std::string>> Facts() const override;
+
+ private:
+  VerbsServerOptions options_;
+  Counters counters_;
+  std::shared_ptr<ProtectionDomain> pd_;
+  MemoryRegion region_;
+  Limits limits_;
+  uint8_t device_port_ = 1;
+  uint16_t port_ = 0;
+  std::string listen_text_;
+  CmId bound_;
+  std::vector<std::unique_ptr<VerbsServerEndpoint>> endpoints_;
+  std::unique_ptr<VerbsAcceptor> acceptor_;
+};
+
+absl::Status Transport::Init() {
+  KVD_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options_.listen));
+  KVD_ASSIGN_OR_RETURN(auto events, CmEventChannel::Create());
+  KVD_ASSIGN_OR_RETURN(bound_, Bind(events, listen));
+  port_ = ntohs(rdma_get_src_port(bound_.get()));
+  listen_text_ = ToText(rdma_get_local_addr(bound_.get()));
+  KVD_ASSIGN_OR_RETURN(const auto device, ChooseDevice(options_.device, bound_.get()));
+  device_port_ = device.second;
+  KVD_ASSIGN_OR_RETURN(auto context, RdmaContext::Open(device.first));
+  KVD_ASSIGN_OR_RETURN(const ibv_port_attr port_facts, context->QueryPort(device_port_));
+  LimitsWanted wanted;
+  wanted.cq_entries = kCqEntriesWanted;
+  wanted.srq_receives = kSharedReceivesWanted;
+  KVD_ASSIGN_OR_RETURN(limits_, ClampLimits(context->attributes(), port_facts, wanted));
+  if (!limits_.notes.empty())
+    options_.log(absl::StrCat("RDMA: ", context->name(), " allows ", limits_.notes));
+  KVD_ASSIGN_OR_RETURN(pd_, ProtectionDomain::Create(std::move(context)));
+  // Peers may read, nobody may write: what the device itself writes are the values it pulls.
+  KVD_ASSIGN_OR_RETURN(region_,
+                       MemoryRegion::Register(pd_, {options_.region_base, options_.region_bytes},
+                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+
+  VerbsAcceptor::Options accepting;
+  accepting.pd = pd_;
+  accepting.region = &region_;
+  accepting.limits = limits_;
+  accepting.frame_bytes = options_.frame_bytes;
+  accepting.log = options_.log;
+  accepting.counters = &counters_;
+  acceptor_ = std::make_unique<VerbsAcceptor>(std::move(accepting), std::move(events));
+  std::vector<VerbsServerEndpoint*> raw;
+  for (size_t i = 0; i < options_.pollers; ++i) {
+    VerbsServerEndpoint::Options of_endpoint;
+    of_endpoint.pd = pd_;
+    of_endpoint.region = &region_;
+    of_endpoint.limits = limits_;
+    of_endpoint.frame_bytes = options_.frame_bytes;
+    of_endpoint.owner = acceptor_.get();
+    of_endpoint.counters = &counters_;
+    KVD_ASSIGN_OR_RETURN(auto endpoint, VerbsServerEndpoint::Create(of_endpoint));
+    raw.push_back(endpoint.get());
+    endpoints_.push_back(std::move(endpoint));
+  }
+  acceptor_->set_endpoints(std::move(raw));
+  return absl::OkStatus();
+}
+
+std::vector<std::pair<std::string, std::string>> Transport::Facts() const {
+  std::vector<std::pair<std::string, std::string>> facts;
+  const auto add = [&](const char* name, const auto& value) {
+    facts.emplace_back(name, absl::StrCat(value));
+  };
+  add("rdma_device", pd_->context()->name());
+  add("rdma_port", static_cast<int>(device_port_));
+  add("rdma_listen", listen_text_);
+  if (const auto port = pd_->context()->QueryPort(device_port_); port.ok()) {
+    add("rdma_port_state", ibv_port_state_str(port->state));
+    add("rdma_mtu_bytes", MtuBytes(port->active_mtu));
+  }
+  add("rdma_reads_incoming_max", static_cast<int>(limits_.depth.responder));
+  add("rdma_reads_outgoing_max", static_cast<int>(limits_.depth.initiator));
+  add("rdma_read_piece_bytes", limits_.read_piece_bytes);
+  add("rdma_inline_bytes_wanted", kInlineBytesWanted);
+  add("rdma_cq_entries", limits_.cq_entries);
+  add("rdma_srq_receives", limits_.srq_receives);
+  add("rdma_region_bytes", options_.region_bytes);
+  size_t connections = 0;
+  for (const auto& endpoint : endpoints_) connections += endpoint->load();
+  add("rdma_connections", connections);
+  const auto count = [&](const char* name, const std::atomic<uint64_t>& counter) {
+    add(name, counter.load(std::memory_order_relaxed));
+  };
+  count("rdma_connects", counters_.connects);
+  count("rdma_rejects", counters_.rejects);
+  count("rdma_refusals", counters_.refusals);
+  count("rdma_sessions", counters_.sessions);
+  count("rdma_completion_errors", counters_.completion_errors);
+  count("rdma_flushed", counters_.flushed);
+  count("rdma_protocol_errors", counters_.protocol_errors);
+  count("rdma_keep_alives", counters_.keep_alives);
+  count("rdma_pulls", counters_.pulls);
+  count("rdma_pulled_bytes", counters_.pulled_bytes);
+  count("rdma_async_events", counters_.async_events);
+  return facts;
+}
+
+}  // namespace
+}  // namespace verbs
+
+absl::StatusOr<std::unique_ptr<VerbsServerTransport>> VerbsServerTransport::Create(
+    const VerbsServerOptions& options) {
+  auto transport = std::make_unique<verbs::Transport>(options);
+  KVD_RETURN_IF_ERROR(transport->Init());
+  return transport;
+}
+
+}  // namespace kvd

@@ -1,0 +1,23 @@
+// Where a client connects to, and how.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace kvd {
+
+enum class VerbsConnectMode : uint8_t {
+  kCm,   // rdma_cm finds the device and the path
+  kTcp,  // a TCP connection carries what both sides must know, where rdma_cm cannot be used
+};
+
+struct VerbsTarget {
+  std::string host;
+  uint16_t port = 0;
+  std::string
+      device;  // empty: with rdma_cm the one that the route leads over, else the first active one
+  VerbsConnectMode connect = VerbsConnectMode::kCm;
+  int gid_index = -1;  // kTcp only; -1: chosen
+};
+
+}  // namespace kvd
