@@ -54,6 +54,12 @@ struct ClientOptions {
   // Locations of items that are remembered, 16 bytes each; rounded up to a power of two. A remembered item takes one
   // exact read; one that has moved costs one read more, and never a wrong answer. 0: none.
   uint32_t location_cache_entries = 0;
+  // RDMA only. The device to use, as `kvcli devices` lists it; empty: the one that the route to the server leads over.
+  std::string rdma_device;
+  // RDMA only. Connects without rdma_cm: the server must run with --connect=tcp. The GID index then is `rdma_gid_index`,
+  // or chosen where it is negative.
+  bool rdma_connect_by_tcp = false;
+  int rdma_gid_index = -1;
 };
 
 struct OperationOptions {
@@ -90,8 +96,9 @@ struct ClientCounters {
 
 class Client {
  public:
-  // `target`: "shm:PATH", a bare path beginning with '/', or empty for the default socket of this user. Blocks up to the
-  // deadline. UNAVAILABLE names the socket and what was wrong with it; INVALID_ARGUMENT names the target.
+  // `target`: "shm:PATH", a bare path beginning with '/', or empty for the default socket of this user; "rdma:HOST:PORT" or
+  // "HOST:PORT" for a kvd that is reached by RDMA (an IPv6 address in brackets; port 7711 if "rdma:" names none). Blocks up
+  // to the deadline. UNAVAILABLE names where and what was wrong; INVALID_ARGUMENT names the target.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(std::string_view target, const ClientOptions& options = {});
   ~Client();
   Client(const Client&) = delete;

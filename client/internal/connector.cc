@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/shm_client_channel.h"
+#include "common/transport/verbs/verbs_client_channel.h"
 
 namespace kvd {
 namespace {
@@ -32,9 +33,19 @@ absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(int64_t deadline_ns)
   hello.credits_wanted = options_.credits;
   hello.pid = static_cast<uint32_t>(getpid());
   options_.name.copy(hello.name, sizeof(hello.name) - 1);
-  KVD_ASSIGN_OR_RETURN(std::unique_ptr<ClientChannel> channel,
-                       ShmClientChannel::Connect(target_.socket_path, hello, deadline_ns));
+  KVD_ASSIGN_OR_RETURN(std::unique_ptr<ClientChannel> channel, OpenChannel(hello, deadline_ns));
   return std::make_unique<Session>(std::move(channel), options_);
+}
+
+absl::StatusOr<std::unique_ptr<ClientChannel>> Connector::OpenChannel(const Hello& hello, int64_t deadline_ns) {
+  if (target_.kind == Target::Kind::kShm) return ShmClientChannel::Connect(target_.socket_path, hello, deadline_ns);
+  VerbsTarget target;
+  target.host = target_.host;
+  target.port = target_.port;
+  target.device = options_.rdma_device;
+  target.connect = options_.rdma_connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
+  target.gid_index = options_.rdma_gid_index;
+  return VerbsClientChannel::Connect(target, hello, deadline_ns);
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Connector::Reconnect(int64_t deadline_ns) {

@@ -31,6 +31,8 @@ class Connector {
   Connector(Target target, const ClientOptions& options, uint64_t client_id)
       : target_(std::move(target)), options_(options), client_id_(client_id), random_(client_id) {}
 
+  absl::StatusOr<std::unique_ptr<ClientChannel>> OpenChannel(const Hello& hello, int64_t deadline_ns);
+
   Target target_;
   ClientOptions options_;
   uint64_t client_id_;

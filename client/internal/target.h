@@ -1,6 +1,7 @@
 // What a user names as a server, taken apart.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -8,13 +9,20 @@
 
 namespace kvd {
 
+inline constexpr uint16_t kDefaultPort = 7711;
+
 struct Target {
-  std::string socket_path;
-  std::string name;  // for people: "shm:/run/kvd/kvd.sock"
+  enum class Kind { kShm, kRdma };
+  Kind kind = Kind::kShm;
+  std::string socket_path;  // kShm
+  std::string host;         // kRdma: a name or an address, IPv6 without brackets, a zone after '%'
+  uint16_t port = 0;        // kRdma
+  std::string name;         // for people, and parsed to the same again: "shm:/run/kvd/kvd.sock", "rdma:[fe80::1%ib0]:7711"
 };
 
-// "shm:PATH", "/PATH", or empty: the default socket of this user. InvalidArgument names the target and says what forms
-// there are.
+// "shm:PATH", "/PATH", or empty: the default socket of this user. "rdma:HOST", "rdma:HOST:PORT", "HOST:PORT": a kvd on
+// another host (or this one) by RDMA; an IPv6 address stands in brackets. InvalidArgument names the target and what is
+// wrong with it.
 absl::StatusOr<Target> ParseTarget(std::string_view text);
 
 }  // namespace kvd

@@ -1,0 +1,58 @@
+#include "client/internal/target.h"
+
+#include "common/transport/shm/default_path.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+
+TEST_CASE("Target: paths and shm: are shared memory") {
+  for (const auto& [text, path] : {std::pair{"shm:/run/a.sock", "/run/a.sock"}, {"/tmp/b", "/tmp/b"}, {"shm:rel", "rel"}}) {
+    const auto target = ParseTarget(text);
+    KVD_REQUIRE_OK(target);
+    CHECK(target->kind == Target::Kind::kShm);
+    CHECK(target->socket_path == path);
+    CHECK(target->name == std::string("shm:") + path);
+  }
+  for (const char* text : {"", "shm:"}) {
+    const auto target = ParseTarget(text);
+    KVD_REQUIRE_OK(target);
+    CHECK(target->socket_path == DefaultSocketPath());
+  }
+}
+
+TEST_CASE("Target: hosts are RDMA, and a name leads back to the same target") {
+  struct Case {
+    const char* text;
+    const char* host;
+    uint16_t port;
+    const char* name;
+  };
+  for (const Case& expected : {Case{"rdma:node7:7000", "node7", 7000, "rdma:node7:7000"},
+                               Case{"rdma:node7", "node7", kDefaultPort, "rdma:node7:7711"},
+                               Case{"10.0.0.1:1", "10.0.0.1", 1, "rdma:10.0.0.1:1"},
+                               Case{"[fe80::1%ib0]:65535", "fe80::1%ib0", 65535, "rdma:[fe80::1%ib0]:65535"},
+                               Case{"rdma:[fd77::2]", "fd77::2", kDefaultPort, "rdma:[fd77::2]:7711"}}) {
+    CAPTURE(expected.text);
+    const auto target = ParseTarget(expected.text);
+    KVD_REQUIRE_OK(target);
+    CHECK(target->kind == Target::Kind::kRdma);
+    CHECK(target->host == expected.host);
+    CHECK(target->port == expected.port);
+    CHECK(target->name == expected.name);
+    KVD_REQUIRE_OK(ParseTarget(target->name));
+    CHECK(ParseTarget(target->name)->host == expected.host);
+  }
+}
+
+TEST_CASE("Target: what is none is refused, and named") {
+  for (const char* text : {"kvd.sock", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x", "fe80::1:7711",
+                           "[fe80::1:7711", "[fe80::1]7711", "rdma:[]:7711"}) {
+    CAPTURE(text);
+    const auto target = ParseTarget(text);
+    KVD_REQUIRE_CODE(target, kInvalidArgument);
+    CHECK_THAT(MessageOf(target), Catch::Contains(std::string("'") + text + "'"));
+  }
+}
+
+}  // namespace kvd::test
