@@ -1,6 +1,7 @@
 #include "server/poller/poller.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
 #include "common/transport/cpu_relax.h"
 
@@ -48,6 +50,7 @@ Poller::~Poller() {
 
 void Poller::Start() {
   thread_ = std::thread([this] { Run(); });
+  pthread_setname_np(thread_.native_handle(), absl::StrCat("kvd-poller-", index_).c_str());
 }
 
 void Poller::RequestStop() {

@@ -128,7 +128,8 @@ void Poller::OnClosed(const ServerEvent& event) {
   if (session == nullptr) return;
   options_.log(absl::StrCat("session ", session->session_id, ": ", session->name, " ended after ",
                             session->requests,
-                            " requests: ", event.error == nullptr ? "" : event.error->message()));
+                            session->requests == 1 ? " request: " : " requests: ",
+                            event.error == nullptr ? "" : event.error->message()));
   if (const auto held = sessions_.Close(event.channel)) Release(*held);
 }
 

@@ -54,6 +54,7 @@ absl::StatusOr<std::unique_ptr<LifelineThread>> LifelineThread::Start(uint32_t* 
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   lifeline->thread_ =
       std::thread([state_of_thread = lifeline->state_.get()] { state_of_thread->Run(); });
+  ::pthread_setname_np(lifeline->thread_.native_handle(), "kvd-lifeline");
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   absl::Status status = started.get();
   if (!status.ok()) return status;

@@ -1,6 +1,7 @@
 #include "common/transport/shm/shm_acceptor.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

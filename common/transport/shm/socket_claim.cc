@@ -51,15 +51,14 @@ std::string DirectoryRemedy(const std::string& path, const char* otherwise) {
 absl::Status DirectoryError(int error, const std::string& path) {
   const std::string directory = DirectoryOf(path);
   if (error == ENOENT || error == ENOTDIR) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the directory ", directory, " of the socket ", path, " does not exist; ",
-                     DirectoryRemedy(path, "create it first")));
+    return absl::InvalidArgumentError(absl::StrCat("the directory ", directory, " of the socket ",
+                                                   path, " does not exist; ",
+                                                   DirectoryRemedy(path, "create it first")));
   }
   if (error == EACCES || error == EPERM || error == EROFS) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("cannot create ", LockPathOf(path), ": ", directory,
-                     " is not writable by user ", geteuid(), "; ",
-                     DirectoryRemedy(path, "choose another socket with --shm=PATH")));
+    return absl::PermissionDeniedError(absl::StrCat(
+        "cannot create ", LockPathOf(path), ": ", directory, " is not writable by user ", geteuid(),
+        "; ", DirectoryRemedy(path, "choose another socket with --shm=PATH")));
   }
   return ErrnoStatus(error, absl::StrCat("open ", LockPathOf(path)));
 }
@@ -162,7 +161,8 @@ absl::Status SocketClaim::Check(const std::string& path) {
   if (access(directory.c_str(), F_OK) != 0 && DefaultDirectoryIsMade(path)) {
     directory = DirectoryOf(directory);
   }
-  if (access(directory.c_str(), W_OK | X_OK) != 0) return DirectoryError(errno, path);
+  if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    return DirectoryError(errno, path);
   KVD_RETURN_IF_ERROR(CheckLockable(path));
   return CheckSocket(path, address);
 }

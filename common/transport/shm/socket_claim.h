@@ -9,8 +9,8 @@
 
 namespace kvd {
 
-// A lock file beside the socket (PATH.lock) holds the owner's pid. The kernel drops the lock with its
-// holder, so a kvd that died leaves nothing that has to be cleaned up by hand. Only the holder
+// A lock file beside the socket (PATH.lock) holds the owner's pid. The kernel drops the lock with
+// its holder, so a kvd that died leaves nothing that has to be cleaned up by hand. Only the holder
 // removes the file, while it still holds the lock; whoever got the lock of a file that is no longer
 // at its path begins again.
 class SocketClaim {
