@@ -60,7 +60,7 @@ void RaiseLimits() {
 
 int Check(const absl::StatusOr<KvdPlan>& plan) {
   absl::Status status = plan.status();
-  if (status.ok()) status = SocketClaim::Take(plan->options.shm_path).status();
+  if (status.ok()) status = SocketClaim::Check(plan->options.shm_path);
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
     return kExitCheckFailed;
@@ -112,7 +112,9 @@ int Main(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (options->version) {
-    Print(stdout, absl::StrCat("kvd ", std::string(Version()), " (", std::string(Commit()), ")\n"));
+    const std::string commit(Commit());
+    Print(stdout, absl::StrCat("kvd ", std::string(Version()),
+                               commit == "unknown" ? "" : " (commit " + commit + ")", "\n"));
     return 0;
   }
   const absl::StatusOr<KvdPlan> plan = MakeKvdPlan(*options);

@@ -31,8 +31,15 @@ struct Flag {
 absl::Status Bad(std::string_view expected) { return absl::InvalidArgumentError(ToAbsl(expected)); }
 
 absl::Status SetBytes(const std::string& text, uint64_t& bytes) {
-  KVD_ASSIGN_OR_RETURN(bytes, ParseBytes(text));
+  const absl::StatusOr<uint64_t> parsed = ParseBytes(text);
+  if (absl::IsOutOfRange(parsed.status())) return Bad("less than 2^64 bytes");
+  if (!parsed.ok()) return Bad("a number of bytes, or one with a suffix k, m, g or t such as 64m");
+  bytes = *parsed;
   return absl::OkStatus();
+}
+
+bool IsDigits(std::string_view text) {
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 absl::Status SetNumber(const std::string& text, uint32_t min, uint32_t max, uint32_t& number) {
@@ -84,10 +91,14 @@ const std::vector<Flag>& Flags() {
   static const auto* const flags = new std::vector<Flag>{
       {"memory", 'm', "BYTES",
        "memory for everything: index and items; k, m, g suffixes (-m: MiB unless suffixed)", "64m",
-       [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.memory_bytes); }},
+       [](KvdOptions& o, const std::string& v) {
+         o.memory_is_bare_number = IsDigits(v);
+         return SetBytes(v, o.memory_bytes);
+       }},
       {"shm", 's', "PATH", "Unix socket for clients on this host; empty: none", "",
        [](KvdOptions& o, const std::string& v) {
-         o.shm_path = v;
+         // As kvcli writes it.
+         o.shm_path = v.substr(v.compare(0, 4, "shm:") == 0 ? 4 : 0);
          return absl::OkStatus();
        }},
       {"shm_mode", 'a', "OCTAL", "permissions of that socket: who may connect", "0600",
@@ -174,6 +185,40 @@ absl::Status UnknownFlag(const std::string& shown, const std::string& name) {
                                       : absl::StrCat("did you mean --", nearest->name, "?")));
 }
 
+// A line of a flag file without its comment: a # at its beginning or after a blank, and what
+// follows it.
+std::string_view WithoutComment(std::string_view line) {
+  for (size_t i = line.find('#'); i != std::string_view::npos; i = line.find('#', i + 1)) {
+    if (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t') return line.substr(0, i);
+  }
+  return line;
+}
+
+std::string Stripped(std::string_view text) {
+  return std::string(absl::StripAsciiWhitespace(ToAbsl(text)));
+}
+
+// A line of a flag file as arguments: "--memory = 8m", "--memory 8m" and "-m 8" are understood.
+// Empty: there is no flag in it.
+absl::StatusOr<std::vector<std::string>> SplitFlagLine(std::string_view line) {
+  const std::string text = Stripped(WithoutComment(line));
+  if (text.empty()) return std::vector<std::string>();
+  if (text[0] != '-') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "' is no flag; did you mean --", text, "?"));
+  }
+  const size_t blank = text.find_first_of(" \t");
+  const size_t equals = text.find('=');
+  if (blank == std::string::npos || equals < blank) {
+    if (equals == std::string::npos) return std::vector<std::string>{text};
+    return std::vector<std::string>{text.substr(0, equals + 1) + Stripped(text.substr(equals + 1))};
+  }
+  const std::string flag = text.substr(0, blank);
+  const std::string value = Stripped(std::string_view(text).substr(blank));
+  if (value[0] == '=') return std::vector<std::string>{flag + "=" + Stripped(value.substr(1))};
+  return std::vector<std::string>{flag, value};
+}
+
 class Parser {
  public:
   absl::Status Take(const std::vector<std::string>& arguments) {
@@ -247,7 +292,7 @@ class Parser {
     }
     if (value[0] == '=') value.erase(0, 1);
     const std::string shown = absl::StrCat(argument.substr(0, 2), " ", value);
-    if (flag->letter == 'm' && value.find_first_not_of("0123456789") == std::string::npos) {
+    if (flag->letter == 'm' && !value.empty() && IsDigits(value)) {
       value += 'm';
     }
     return Set(*flag, shown, value);
@@ -259,7 +304,7 @@ class Parser {
     return absl::InvalidArgumentError(absl::StrCat(shown, ": expected ", set.message()));
   }
 
-  // One flag a line, as on a command line; empty lines and lines that begin with # are skipped.
+  // One flag a line, nearly as on a command line.
   absl::Status TakeFile(const std::string& path) {
     if (std::find(open_files_.begin(), open_files_.end(), path) != open_files_.end()) {
       return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, " names itself"));
@@ -271,9 +316,9 @@ class Parser {
     }
     std::string line;
     for (int number = 1; std::getline(file, line); ++number) {
-      const std::string text(absl::StripAsciiWhitespace(line));
-      if (text.empty() || text[0] == '#') continue;
-      if (const absl::Status taken = Take({text}); !taken.ok()) {
+      const absl::StatusOr<std::vector<std::string>> flag = SplitFlagLine(line);
+      const absl::Status taken = flag.ok() ? Take(*flag) : flag.status();
+      if (!taken.ok()) {
         return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", taken.message()));
       }
     }
@@ -310,7 +355,8 @@ std::string KvdHelp() {
   }
   absl::StrAppend(&text, "  --flagfile=PATH         ",
                   "reads flags from a file, one a line; # begins a comment\n\n",
-                  "Exit status: 0 done, 1 cannot start, 2 usage, 78 --check failed.\n");
+                  "Exit status: 0 done, 1 cannot start, 2 usage (a flag that is not understood, "
+                  "also with\n--check), 78 --check failed.\n");
   return text;
 }
 

@@ -18,7 +18,8 @@ namespace kvd {
 
 struct KvdOptions {
   uint64_t memory_bytes = uint64_t{64} << 20;
-  std::string shm_path;  // empty: no shared memory
+  bool memory_is_bare_number = false;  // given without a suffix
+  std::string shm_path;                // empty: no shared memory
   mode_t shm_mode = 0600;
   uint32_t pollers = 1;
   PollMode poll = PollMode::kAdaptive;

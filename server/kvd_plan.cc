@@ -12,6 +12,7 @@
 #include "common/transport/shm/unix_socket.h"
 #include "server/store/machine_memory.h"
 #include "server/store/region.h"
+#include "server/store/region_memory.h"
 
 namespace kvd {
 namespace {
@@ -26,9 +27,14 @@ std::string Bytes(uint64_t bytes) { return FormatBytes(bytes); }
 absl::Status CheckMemory(const KvdOptions& options) {
   const uint64_t minimum = Region::MinimumBytes(options.pollers);
   if (options.memory_bytes < minimum) {
+    const std::string meant =
+        options.memory_is_bare_number && options.memory_bytes >= minimum / kMiB
+            ? absl::StrCat("; did you mean --memory=", options.memory_bytes, "m?")
+            : "";
     return absl::InvalidArgumentError(
         absl::StrCat("--memory=", options.memory_bytes, " is less than the minimum of ", minimum,
-                     " bytes (", Bytes(minimum), ") for ", options.pollers, " pollers"));
+                     " bytes (", Bytes(minimum), ") for ", options.pollers,
+                     options.pollers == 1 ? " poller" : " pollers", meant));
   }
   const MachineMemory machine = ReadMachineMemory();
   if (machine.total_bytes != 0 && options.memory_bytes > machine.usable_bytes()) {
@@ -36,7 +42,9 @@ absl::Status CheckMemory(const KvdOptions& options) {
         absl::StrCat("--memory=", options.memory_bytes, " (", Bytes(options.memory_bytes),
                      ") is more than this machine can give; ", machine.Describe()));
   }
-  return absl::OkStatus();
+  // What the start would find out a little later.
+  return options.hugepages == HugepagePolicy::kRequire ? CheckHugepages(options.memory_bytes)
+                                                       : absl::OkStatus();
 }
 
 absl::Status SettleMaxValue(KvdOptions& options) {

@@ -9,6 +9,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
+#include "server/kvd_memory_progress.h"
 #include "server/operations/statistics.h"
 #include "server/sd_notify.h"
 
@@ -52,17 +53,14 @@ absl::Status KvdServer::MakeRegion() {
   options.hugepages = plan_.options.hugepages;
   options.bucket_bytes = plan_.options.bucket_bytes;
   options.shard_count = plan_.options.pollers;
-  uint64_t told_percent = 0;
-  options.progress = [&told_percent](uint64_t done, uint64_t total) {
-    const uint64_t percent = total == 0 ? 100 : done * 100 / total;
-    if (percent < told_percent + 5 && percent != 100) return;
-    told_percent = percent;
-    SdNotify(absl::StrCat("STATUS=getting memory: ", percent, " % of ", FormatBytes(total)));
-  };
+  MemoryProgress progress(options.memory_bytes, RealClock::Get(), log_,
+                          [](const std::string& line) { SdNotify("STATUS=" + line); });
+  options.progress = [&progress](uint64_t done, uint64_t total) { progress.Update(done, total); };
   KVD_ASSIGN_OR_RETURN(region_, Region::Create(options));
-  log_(absl::StrCat("region: ", FormatBytes(region_->bytes()), " in ", NameOf(region_->page_kind()),
-                    " pages", region_->page_fallback().empty() ? "" : "; ",
-                    region_->page_fallback()));
+  const std::string& fallback = region_->page_fallback();
+  log_(absl::StrCat(
+      "region: ", FormatBytes(region_->bytes()), " in ", NameOf(region_->page_kind()), " pages",
+      fallback.empty() ? "" : absl::StrCat(" (", fallback, "; --hugepages=off silences this)")));
   return absl::OkStatus();
 }
 

@@ -51,7 +51,7 @@ class Region {
   // The sealed descriptor: mapping it writable or writing to it fails. Owned by the region.
   int fd() const { return memory_.fd.get(); }
   PageKind page_kind() const { return memory_.page_kind; }
-  // Why page_kind() is not what was preferred; empty if it is. One line for the log.
+  // Why page_kind() is not what was preferred, in at most 60 characters; empty if it is.
   const std::string& page_fallback() const { return memory_.fallback; }
 
   // Marks the region as served: starts the thread that the lifeline word names. Call once, when

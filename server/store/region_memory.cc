@@ -85,15 +85,27 @@ absl::StatusOr<RegionMemory> Take(const Attempt& attempt, const RegionOptions& o
   return memory;
 }
 
-std::string HugepageShortage(uint64_t memory_bytes) {
-  const uint64_t needed = memory_bytes / kHugePageBytes;
-  return absl::StrCat("need ", needed, " x 2 MiB hugepages, free ", FreeHugepages(kHugePageBytes));
+bool Gigantic(uint64_t memory_bytes) {
+  return memory_bytes >= kGiganticPageBytes && memory_bytes % kGiganticPageBytes == 0 &&
+         FreeHugepages(kGiganticPageBytes) >= memory_bytes / kGiganticPageBytes;
 }
 
-bool Gigantic(const RegionOptions& options) {
-  return options.memory_bytes >= kGiganticPageBytes &&
-         options.memory_bytes % kGiganticPageBytes == 0 &&
-         FreeHugepages(kGiganticPageBytes) >= options.memory_bytes / kGiganticPageBytes;
+// For whoever required them: all that is known.
+absl::Status HugepageShortage(uint64_t memory_bytes, absl::string_view cause = "") {
+  const uint64_t needed = memory_bytes / kHugePageBytes;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "--hugepages=require: need ", needed, " x 2 MiB hugepages, free ",
+      FreeHugepages(kHugePageBytes), cause.empty() ? "" : " (", cause, cause.empty() ? "" : ")",
+      "; sysctl vm.nr_hugepages=", needed, " or --hugepages=off"));
+}
+
+// For whoever would have liked them: nothing to worry about.
+std::string FallbackText(uint64_t memory_bytes) {
+  const uint64_t needed = memory_bytes / kHugePageBytes;
+  const uint64_t free = FreeHugepages(kHugePageBytes);
+  if (free >= needed) return "the kernel did not give 2 MiB hugepages";
+  return absl::StrCat(free == 0 ? "no" : "too few", " 2 MiB hugepages free: need ", needed,
+                      ", free ", free);
 }
 
 // Ordinary memory comes out of what is available; asking for more would have the kernel kill
@@ -106,33 +118,19 @@ absl::Status CheckAvailable(uint64_t memory_bytes) {
                    " is more than this machine can give: ", machine.Describe()));
 }
 
-// Pages out of the kernel's pool of huge ones. On an error `shortage` says what is missing.
-absl::StatusOr<RegionMemory> TakeHuge(const RegionOptions& options, uint64_t minimum_bytes,
-                                      std::string& shortage) {
-  if (Gigantic(options)) {
+// Pages out of the kernel's pool of huge ones.
+absl::StatusOr<RegionMemory> TakeHuge(const RegionOptions& options, uint64_t minimum_bytes) {
+  KVD_RETURN_IF_ERROR(CheckHugepages(options.memory_bytes));
+  if (Gigantic(options.memory_bytes)) {
     absl::StatusOr<RegionMemory> memory = Take(kGigantic, options);
     if (memory.ok()) return memory;
   }
-  shortage = HugepageShortage(options.memory_bytes);
-  if (options.memory_bytes / kHugePageBytes * kHugePageBytes >= minimum_bytes) {
-    absl::StatusOr<RegionMemory> memory = Take(kHuge, options);
-    if (memory.ok()) return memory;
-    absl::StrAppend(&shortage, " (", memory.status().message(), ")");
+  if (options.memory_bytes / kHugePageBytes * kHugePageBytes < minimum_bytes) {
+    return HugepageShortage(options.memory_bytes, "too little memory for whole pages");
   }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "--hugepages=require: ", shortage,
-      "; sysctl vm.nr_hugepages=", options.memory_bytes / kHugePageBytes, " or --hugepages=off"));
-}
-
-absl::StatusOr<RegionMemory> TakeTransparent(const RegionOptions& options, std::string& shortage) {
-  static constexpr char kSetting[] = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
-  if (!TransparentHugepagesForSharedMemory()) {
-    absl::StrAppend(&shortage, "; transparent ones for shared memory are off in ", kSetting);
-    return absl::UnavailableError(shortage);
-  }
-  absl::StatusOr<RegionMemory> memory = Take(kTransparent, options);
-  if (!memory.ok()) absl::StrAppend(&shortage, "; transparent ones: ", memory.status().message());
-  return memory;
+  absl::StatusOr<RegionMemory> memory = Take(kHuge, options);
+  if (memory.ok()) return memory;
+  return HugepageShortage(options.memory_bytes, memory.status().message());
 }
 
 absl::StatusOr<RegionMemory> TakeSmall(const RegionOptions& options) {
@@ -153,24 +151,28 @@ absl::Status CheckTotal(uint64_t memory_bytes) {
 
 }  // namespace
 
+absl::Status CheckHugepages(uint64_t memory_bytes) {
+  if (Gigantic(memory_bytes)) return absl::OkStatus();
+  if (FreeHugepages(kHugePageBytes) >= memory_bytes / kHugePageBytes) return absl::OkStatus();
+  return HugepageShortage(memory_bytes);
+}
+
 absl::StatusOr<RegionMemory> RegionMemory::Create(const RegionOptions& options,
                                                   uint64_t minimum_bytes) {
   KVD_RETURN_IF_ERROR(CheckTotal(options.memory_bytes));
-  std::string shortage;
+  std::string fallback;
   if (options.hugepages != HugepagePolicy::kOff) {
-    absl::StatusOr<RegionMemory> memory = TakeHuge(options, minimum_bytes, shortage);
+    absl::StatusOr<RegionMemory> memory = TakeHuge(options, minimum_bytes);
     if (memory.ok() || options.hugepages == HugepagePolicy::kRequire) return memory;
+    fallback = FallbackText(options.memory_bytes);
   }
   KVD_RETURN_IF_ERROR(CheckAvailable(options.memory_bytes));
-  if (options.hugepages == HugepagePolicy::kPrefer) {
-    absl::StatusOr<RegionMemory> memory = TakeTransparent(options, shortage);
-    if (memory.ok()) {
-      memory->fallback = absl::StrCat("transparent huge pages: ", shortage);
-      return memory;
-    }
+  absl::StatusOr<RegionMemory> memory = absl::UnavailableError("not tried");
+  if (options.hugepages == HugepagePolicy::kPrefer && TransparentHugepagesForSharedMemory()) {
+    memory = Take(kTransparent, options);
   }
-  absl::StatusOr<RegionMemory> memory = TakeSmall(options);
-  if (memory.ok() && !shortage.empty()) memory->fallback = absl::StrCat("4 KiB pages: ", shortage);
+  if (!memory.ok()) memory = TakeSmall(options);
+  if (memory.ok()) memory->fallback = std::move(fallback);
   return memory;
 }
 

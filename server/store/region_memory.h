@@ -17,7 +17,8 @@ struct RegionMemory {
   UniqueFd fd;
   MappedMemory mapping;
   PageKind page_kind = PageKind::kSmall;
-  std::string fallback;  // why the pages are not what was preferred; empty if they are
+  // Why the pages are not what was preferred, in at most 60 characters; empty if they are.
+  std::string fallback;
 
   // Maps and prefaults. Errors as Region::Create has them. `minimum_bytes` is what must be left
   // after rounding down to whole pages; larger pages than that allows are not tried.
@@ -27,5 +28,9 @@ struct RegionMemory {
   // writable and to change its size. The mapping that exists stays writable.
   absl::Status Seal();
 };
+
+// ResourceExhausted: the kernel does not have enough hugepages free for that much memory; names
+// counts and remedy, as the error of a Create that requires them does.
+absl::Status CheckHugepages(uint64_t memory_bytes);
 
 }  // namespace kvd

@@ -1,7 +1,6 @@
 // The kvd binary as somebody at a terminal meets it: flags, texts, exit statuses.
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "tests/e2e/kvd_process.h"
@@ -67,11 +66,12 @@ TEST_CASE("kvd: usage errors exit with 2 and one line") {
   CheckUsage({"--nothing_like_it"}, {"--nothing_like_it", "kvd --help"});
   CheckUsage({"-z"}, {"-z"});
   CheckUsage({"stray"}, {"'stray'"});
-  CheckUsage({"--memory=12q"}, {"--memory=12q"});
+  CheckUsage({"--memory=12q"}, {"--memory=12q: expected a number of bytes"});
   CheckUsage({"--memory=-1"}, {"--memory=-1"});
   CheckUsage({"--memory="}, {"--memory="});
   CheckUsage({"--memory"}, {"--memory needs a value"});
-  CheckUsage({"--memory=99999999999999999999g"}, {"--memory="});
+  CheckUsage({"--memory=99999999999999999999g"}, {"--memory=", "2^64"});
+  CheckUsage({"--check", "--memory=abc"}, {"--memory=abc"});
   CheckUsage({"--poll=sometimes"}, {"--poll=sometimes", "adaptive, busy, event"});
   CheckUsage({"--hugepages=yes"}, {"--hugepages=yes", "prefer, require, off"});
   CheckUsage({"--pollers=0"}, {"--pollers=0", "from 1 to 256"});
@@ -87,7 +87,8 @@ TEST_CASE(
     "kvd: what cannot be started exits with 1, and with 78 under --check, naming the remedy") {
   TempDir dir;
   const std::string shm = "--shm=" + dir.Join("s");
-  CheckCannotStart({shm, "--memory=1k"}, {"--memory=1024", "minimum"});
+  CheckCannotStart({shm, "--memory=1k"}, {"--memory=1024", "minimum", "1 poller\n"});
+  CheckCannotStart({shm, "--memory=64"}, {"for 1 poller; did you mean --memory=64m?"});
   CheckCannotStart({shm, "--memory=4000t"}, {"--memory=", "more than this machine"});
   CheckCannotStart({shm, "--max_value=64m", "--memory=64m"}, {"--max_value=67108864", "16777216"});
   CheckCannotStart({"--shm=" + std::string(200, 'x')}, {"200 bytes", "107"});
@@ -95,6 +96,9 @@ TEST_CASE(
   CheckCannotStart({"--shm=" + dir.Join("missing/s")}, {dir.Join("missing"), "does not exist"});
   std::ofstream(dir.Join("file")) << "x";
   CheckCannotStart({"--shm=" + dir.Join("file")}, {"not a socket"});
+  CHECK(std::filesystem::exists(dir.Join("file")));
+  CHECK_FALSE(std::filesystem::exists(dir.Join("file.lock")));
+  CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
 }
 
 TEST_CASE("kvd: hugepages that must be there and are not are counted in the message") {
@@ -103,9 +107,10 @@ TEST_CASE("kvd: hugepages that must be there and are not are counted in the mess
   int count = 0;
   free_pages >> count;
   if (count >= 32) KVD_SKIP("this machine has free hugepages");
-  const Ended ended = RunKvd({"--shm=" + dir.Join("s"), "--hugepages=require"});
-  CHECK(ended.exit_code == 1);
-  CHECK_THAT(ended.err, Catch::Contains("hugepages"));
+  CheckCannotStart({"--shm=" + dir.Join("s"), "--hugepages=require"},
+                   {"--hugepages=require: need 32 x 2 MiB hugepages, free ",
+                    "; sysctl vm.nr_hugepages=32 or --hugepages=off\n"});
+  CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
 }
 
 TEST_CASE("kvd --check prints the plan, exits with 0 and leaves nothing running") {
@@ -119,8 +124,7 @@ TEST_CASE("kvd --check prints the plan, exits with 0 and leaves nothing running"
   CHECK_THAT(ended.out, Catch::Contains("clients: at most 7"));
   CHECK_THAT(ended.out, Catch::Contains("largest value: 32 MiB"));
   CHECK_THAT(ended.out, Catch::Contains(dir.Join("s")));
-  struct stat facts;
-  CHECK(stat(dir.Join("s").c_str(), &facts) != 0);
+  CHECK(std::filesystem::is_empty(dir.path()));
 }
 
 TEST_CASE("kvd --flagfile: flags one a line, comments, and errors with file and line") {
@@ -132,10 +136,28 @@ TEST_CASE("kvd --flagfile: flags one a line, comments, and errors with file and 
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.out, Catch::Contains("memory: 96 MiB"));
   CHECK_THAT(ended.out, Catch::Contains("clients: at most 9"));
+  std::ofstream(path) << "\t# all of it\n--memory = 96m   # much\n-c 7 # few\n--pollers\t2\n"
+                      << "--shm=" << dir.Join("a#b") << "\n-v\n";
+  const Ended lenient = RunKvd({"--check", "--flagfile=" + path});
+  INFO(lenient.err);
+  CHECK(lenient.exit_code == 0);
+  CHECK_THAT(lenient.out, Catch::Contains("memory: 96 MiB"));
+  CHECK_THAT(lenient.out, Catch::Contains("clients: at most 7"));
+  CHECK_THAT(lenient.out, Catch::Contains("pollers: 2"));
+  CHECK_THAT(lenient.out, Catch::Contains(dir.Join("a#b")));
+  std::ofstream(path) << "memory=8m\n";
+  CheckUsage({"--flagfile=" + path}, {path + ":1:", "did you mean --memory=8m?"});
   std::ofstream(path) << "--memory=96m\n--poll=never\n";
   CheckUsage({"--flagfile=" + path}, {path + ":2:", "--poll=never"});
   std::ofstream(path) << "--flagfile=" << path << "\n";
   CheckUsage({"--flagfile=" + path}, {"names itself"});
+}
+
+TEST_CASE("kvd --shm takes the socket as kvcli's --server names it") {
+  TempDir dir;
+  const Ended ended = RunKvd({"--check", "--shm=shm:" + dir.Join("s")});
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.out, Catch::Contains("shared memory: " + dir.Join("s") + "\n"));
 }
 
 TEST_CASE("kvd: more pollers than cores is a warning") {

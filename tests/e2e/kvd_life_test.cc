@@ -7,7 +7,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <vector>
 
@@ -111,9 +114,36 @@ TEST_CASE("kvd: is ready when it serves, says where, and stops cleanly on SIGTER
     INFO(ended.err);
     CHECK(ended.exit_code == 0);
     CHECK(access(path.c_str(), F_OK) != 0);
+    CHECK(access((path + ".lock").c_str(), F_OK) != 0);
     CHECK_THAT(ended.err, Catch::Contains("serves shared memory at " + path));
     CHECK_THAT(kvd.notifications(), Catch::Contains("STOPPING=1"));
     KVD_REQUIRE_CODE(Connect(path), kUnavailable);
+  }
+}
+
+TEST_CASE("kvd: its threads have names, and its pages are told calmly") {
+  TempDir dir;
+  KvdProcess kvd({"--shm=" + dir.Join("s"), "--pollers=2", "--memory=16m"});
+  REQUIRE(kvd.WaitReady());
+  std::set<std::string> names;
+  for (const auto& task :
+       std::filesystem::directory_iterator(absl::StrCat("/proc/", kvd.pid(), "/task"))) {
+    std::ifstream comm(task.path() / "comm");
+    std::string name;
+    std::getline(comm, name);
+    names.insert(name);
+  }
+  for (const char* name : {"kvd-poller-0", "kvd-poller-1", "kvd-accept", "kvd-lifeline"}) {
+    CHECK(names.contains(name));
+  }
+  const auto client = Connect(dir.Join("s"));
+  KVD_REQUIRE_OK(client);
+  CHECK(Statistics(**client)["page_fallback"].size() <= 60);
+  kvd.Signal(SIGTERM);
+  const Ended ended = kvd.Wait();
+  CHECK_THAT(ended.err, Catch::Contains("region: 16 MiB in "));
+  for (const char* alarming : {"mmap", "errno", "ENOMEM", "Cannot allocate"}) {
+    CHECK_THAT(ended.err, !Catch::Contains(alarming));
   }
 }
 

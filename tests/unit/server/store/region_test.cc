@@ -162,8 +162,8 @@ TEST_CASE("Region: hugepages that are preferred and not there are replaced, with
   KVD_REQUIRE_OK(region);
   const bool transparent = TransparentHugepagesForSharedMemory();
   REQUIRE((*region)->page_kind() == (transparent ? PageKind::kTransparent : PageKind::kSmall));
-  REQUIRE_THAT((*region)->page_fallback(), Contains("need 32 x 2 MiB hugepages"));
-  REQUIRE((*region)->page_fallback().find('\n') == std::string::npos);
+  REQUIRE_THAT((*region)->page_fallback(), Contains("2 MiB hugepages free: need 32, free "));
+  REQUIRE((*region)->page_fallback().size() <= 60);
 }
 
 TEST_CASE("Region: hugepages are used where they are") {
