@@ -60,7 +60,7 @@ void RaiseLimits() {
 
 int Check(const absl::StatusOr<KvdPlan>& plan) {
   absl::Status status = plan.status();
-  if (status.ok()) status = SocketClaim::Check(plan->options.shm_path);
+  if (status.ok() && !plan->options.shm_path.empty()) status = SocketClaim::Check(plan->options.shm_path);
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
     return kExitCheckFailed;
@@ -87,7 +87,7 @@ int Serve(const KvdPlan& plan) {
     return kExitCannotStart;
   }
   LOG(INFO) << "kvd " << Version() << " (pid " << getpid() << ") serves " << (*server)->Describe()
-            << "; RDMA is not up: " << plan.rdma_note;
+            << (plan.rdma_note.empty() ? "" : "; RDMA is not up: " + plan.rdma_note);
   SdNotify("READY=1\nSTATUS=serving " + (*server)->Describe());
 
   int caught = 0;

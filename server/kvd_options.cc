@@ -103,6 +103,33 @@ const std::vector<Flag>& Flags() {
        }},
       {"shm_mode", 'a', "OCTAL", "permissions of that socket: who may connect", "0600",
        [](KvdOptions& o, const std::string& v) { return SetMode(v, o.shm_mode); }},
+      {"listen", 'l', "ADDRESS:PORT",
+       "also serve RDMA clients at this address of an RDMA device; needs --insecure, unless loopback", "",
+       [](KvdOptions& o, const std::string& v) {
+         o.listen = v;
+         return absl::OkStatus();
+       }},
+      {"device", 0, "NAME", "RDMA device to use, as 'kvcli devices' lists it", "the one with the address",
+       [](KvdOptions& o, const std::string& v) {
+         o.device = v;
+         return absl::OkStatus();
+       }},
+      {"connect", 0, "HOW", "how RDMA clients connect: cm (rdma_cm), or tcp where rdma_cm cannot be used", "cm",
+       [](KvdOptions& o, const std::string& v) {
+         return SetEnum(v, {VerbsConnectMode::kCm, VerbsConnectMode::kTcp}, o.connect);
+       }},
+      {"gid_index", 0, "N", "GID of the port to use with --connect=tcp", "chosen",
+       [](KvdOptions& o, const std::string& v) {
+         uint32_t index = 0;
+         const absl::Status set = SetNumber(v, 0, 65535, index);
+         o.gid_index = static_cast<int>(index);
+         return set;
+       }},
+      {"insecure", 0, nullptr, "serve RDMA clients without asking who they are: whoever reaches --listen reads and writes", "",
+       [](KvdOptions& o, const std::string&) {
+         o.insecure = true;
+         return absl::OkStatus();
+       }},
       {"pollers", 't', "N", "threads that serve requests, one part of the keys each", "1",
        [](KvdOptions& o, const std::string& v) { return SetNumber(v, 1, kShardsMax, o.pollers); }},
       {"poll", 0, "MODE", "adaptive (spin, then sleep), busy (never sleep) or event (always sleep)",
@@ -359,6 +386,8 @@ std::string KvdHelp() {
                   "also with\n--check), 78 --check failed.\n");
   return text;
 }
+
+const char* NameOf(VerbsConnectMode mode) { return mode == VerbsConnectMode::kCm ? "cm" : "tcp"; }
 
 const char* NameOf(PollMode mode) {
   switch (mode) {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/units.h"
+#include "common/transport/verbs/verbs_target.h"
 #include "server/poller/poller.h"
 #include "server/store/region_options.h"
 
@@ -21,6 +22,11 @@ struct KvdOptions {
   bool memory_is_bare_number = false;  // given without a suffix
   std::string shm_path;                // empty: no shared memory
   mode_t shm_mode = 0600;
+  std::string listen;                  // ADDRESS:PORT for RDMA; empty: none
+  std::string device;                  // RDMA device; empty: the one with the address
+  VerbsConnectMode connect = VerbsConnectMode::kCm;
+  int gid_index = -1;     // with kTcp; -1: chosen
+  bool insecure = false;  // lets --listen serve whoever reaches the address
   uint32_t pollers = 1;
   PollMode poll = PollMode::kAdaptive;
   uint32_t poll_spin_us = 50;
@@ -43,6 +49,7 @@ absl::StatusOr<KvdOptions> ParseKvdOptions(const std::vector<std::string>& argum
 // The text of --help.
 std::string KvdHelp();
 
+const char* NameOf(VerbsConnectMode mode);
 const char* NameOf(PollMode mode);
 const char* NameOf(HugepagePolicy policy);
 const char* NameOf(PageKind kind);

@@ -10,6 +10,7 @@
 #include "common/base/string_view.h"
 #include "common/base/units.h"
 #include "common/transport/shm/unix_socket.h"
+#include "common/transport/verbs/address.h"
 #include "server/store/machine_memory.h"
 #include "server/store/region.h"
 #include "server/store/region_memory.h"
@@ -92,8 +93,38 @@ void CheckMachine(KvdPlan& plan) {
   needs.buffers_bytes = kRdmaBuffersBytes;
   needs.hugepages = NeedOf(plan.options.hugepages);
   const verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  const bool listening = !plan.options.listen.empty();
+  needs.rdma_required = listening;
+  needs.device = plan.options.device;
   plan.checks = verbs::CheckLocal(facts, needs);
-  plan.rdma_note = verbs::WhyRdmaIsNotUp(facts, needs, /*listening=*/false);
+  plan.rdma_note = listening ? "" : verbs::WhyRdmaIsNotUp(facts, needs, listening);
+}
+
+absl::Status CheckListen(const KvdOptions& options) {
+  const absl::StatusOr<verbs::HostPort> listen = verbs::ParseHostPort(options.listen);
+  if (!listen.ok()) return absl::InvalidArgumentError(absl::StrCat("--listen: ", listen.status().message()));
+  const std::string& host = listen->host;
+  const bool loopback = host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+  if (loopback || options.insecure) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("--listen=", options.listen, " would let everybody who reaches that address read and write: kvd does "
+                   "not ask RDMA clients who they are; add --insecure if the network is trusted"));
+}
+
+absl::Status CheckTransports(const KvdOptions& options) {
+  if (options.shm_path.empty() && options.listen.empty()) {
+    return absl::InvalidArgumentError("--shm= without --listen leaves no transport on which kvd could be reached");
+  }
+  if (!options.shm_path.empty()) {
+    if (auto address = MakeUnixAddress(options.shm_path); !address.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--shm: ", address.status().message()));
+    }
+  }
+  if (options.listen.empty()) {
+    if (!options.device.empty()) return absl::InvalidArgumentError("--device is for RDMA: give --listen=ADDRESS:PORT too");
+    return absl::OkStatus();
+  }
+  return CheckListen(options);
 }
 
 }  // namespace
@@ -105,12 +136,7 @@ uint64_t LargestValue(uint64_t memory_bytes) {
 absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
   KvdPlan plan;
   plan.options = options;
-  if (options.shm_path.empty()) {
-    return absl::InvalidArgumentError("--shm= leaves no transport on which kvd could be reached");
-  }
-  if (auto address = MakeUnixAddress(options.shm_path); !address.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--shm: ", address.status().message()));
-  }
+  KVD_RETURN_IF_ERROR(CheckTransports(options));
   KVD_RETURN_IF_ERROR(CheckMemory(options));
   KVD_RETURN_IF_ERROR(SettleMaxValue(plan.options));
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -133,7 +159,10 @@ std::string DescribePlan(const KvdPlan& plan) {
   const KvdOptions& o = plan.options;
   std::string text = absl::StrCat(
       "memory: ", Bytes(o.memory_bytes), ", hugepages ", NameOf(o.hugepages), "\n",
-      "shared memory: ", o.shm_path, "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
+      "shared memory: ", o.shm_path.empty() ? "none" : o.shm_path, "\n", "RDMA: ",
+      o.listen.empty() ? "none" : absl::StrCat(o.listen, ", device ", o.device.empty() ? "by address" : o.device,
+                                               ", connect ", NameOf(o.connect)),
+      "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
       o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
       "largest value: ", Bytes(o.max_value_bytes), "\n", "clients: at most ", o.max_clients, "\n",
       "bucket: ", Bytes(o.bucket_bytes), "\n");

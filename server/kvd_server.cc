@@ -26,7 +26,11 @@ KvdServer::KvdServer(const KvdPlan& plan, Log log)
 
 absl::Status KvdServer::Start() {
   // The socket first: a second kvd must not take gigabytes before it finds out that it is one.
-  KVD_ASSIGN_OR_RETURN(SocketClaim claim, SocketClaim::Take(plan_.options.shm_path));
+  std::optional<SocketClaim> claim;
+  if (!plan_.options.shm_path.empty()) {
+    KVD_ASSIGN_OR_RETURN(SocketClaim taken, SocketClaim::Take(plan_.options.shm_path));
+    claim.emplace(std::move(taken));
+  }
   KVD_RETURN_IF_ERROR(MakeRegion());
   KVD_RETURN_IF_ERROR(MakeShards());
 
@@ -36,15 +40,54 @@ absl::Status KvdServer::Start() {
   admission.max_value_bytes = plan_.options.max_value_bytes;
   admission_ = std::make_unique<AdmissionPolicy>(admission, RealClock::Get());
 
-  ShmServerTransport::Options transport;
-  transport.region_fd = region_->fd();
-  transport.pollers = plan_.options.pollers;
-  transport.socket_mode = plan_.options.shm_mode;
-  KVD_ASSIGN_OR_RETURN(transport_, ShmServerTransport::Create(std::move(claim), transport));
+  KVD_RETURN_IF_ERROR(MakeTransports(std::move(claim)));
   KVD_RETURN_IF_ERROR(StartPollers());
   // A client looks at the lifeline when it connects, so that is alive before the first of them can.
   KVD_RETURN_IF_ERROR(region_->StartLifeline());
-  return transport_->Start(*admission_);
+  for (const auto& transport : transports_) KVD_RETURN_IF_ERROR(transport->Start(*admission_));
+  return absl::OkStatus();
+}
+
+absl::Status KvdServer::MakeTransports(std::optional<SocketClaim> claim) {
+  const KvdOptions& options = plan_.options;
+  if (claim.has_value()) {
+    ShmServerTransport::Options shm;
+    shm.region_fd = region_->fd();
+    shm.pollers = options.pollers;
+    shm.socket_mode = options.shm_mode;
+    KVD_ASSIGN_OR_RETURN(auto transport, ShmServerTransport::Create(*std::move(claim), shm));
+    transports_.push_back(std::move(transport));
+  }
+  if (!options.listen.empty()) {
+    VerbsServerOptions rdma;
+    rdma.listen = options.listen;
+    rdma.device = options.device;
+    rdma.region_base = region_->base();
+    rdma.region_bytes = region_->bytes();
+    rdma.pollers = options.pollers;
+    rdma.connect = options.connect;
+    rdma.gid_index = options.gid_index;
+    rdma.log = log_;
+    KVD_ASSIGN_OR_RETURN(auto transport, VerbsServerTransport::Create(rdma));
+    rdma_ = transport.get();
+    transports_.push_back(std::move(transport));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ServerEndpoint*> KvdServer::MakeEndpoint(size_t poller) {
+  if (transports_.size() == 1) return &transports_.front()->endpoint(poller);
+  std::vector<ServerEndpoint*> parts;
+  for (const auto& transport : transports_) parts.push_back(&transport->endpoint(poller));
+  KVD_ASSIGN_OR_RETURN(auto endpoint, CombinedEndpoint::Create(std::move(parts)));
+  endpoints_.push_back(std::move(endpoint));
+  return endpoints_.back().get();
+}
+
+std::string KvdServer::Describe() const {
+  std::string text;
+  for (const auto& transport : transports_) absl::StrAppend(&text, text.empty() ? "" : " and ", transport->Describe());
+  return text;
 }
 
 absl::Status KvdServer::MakeRegion() {
@@ -81,7 +124,8 @@ absl::Status KvdServer::StartPollers() {
   options.statistics = [this] { return Statistics(); };
   if (plan_.options.verbose) options.log = log_;
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
-    KVD_ASSIGN_OR_RETURN(auto poller, Poller::Create(options, i, transport_->endpoint(i),
+    KVD_ASSIGN_OR_RETURN(ServerEndpoint* const endpoint, MakeEndpoint(i));
+    KVD_ASSIGN_OR_RETURN(auto poller, Poller::Create(options, i, *endpoint,
                                                      *shards_[i], RealClock::Get(), peers_));
     peers_.push_back(poller.get());
     pollers_.push_back(std::move(poller));
@@ -92,11 +136,12 @@ absl::Status KvdServer::StartPollers() {
 
 KvdServer::~KvdServer() {
   if (admission_ != nullptr) admission_->BeginShutdown();
-  if (transport_ != nullptr) transport_->StopAccepting();
+  for (const auto& transport : transports_) transport->StopAccepting();
   for (Poller* poller : peers_) poller->RequestStop();
   for (Poller* poller : peers_) poller->Join();
   pollers_.clear();
-  transport_.reset();  // gives back sessions that never reached a poller, so before admission_
+  endpoints_.clear();
+  transports_.clear();  // gives back sessions that never reached a poller, so before admission_
 }
 
 std::string KvdServer::Statistics() const {
@@ -107,7 +152,7 @@ std::string KvdServer::Statistics() const {
   text.Add("uptime_seconds",
            static_cast<uint64_t>(RealClock::Get().NowMonotonicNs() - started_ns_) / 1'000'000'000);
   text.Add("incarnation", region_->geometry().incarnation);
-  text.Add("transports", "shm");
+  text.Add("transports", rdma_ == nullptr ? "shm" : transports_.size() == 1 ? "rdma" : "shm,rdma");
   text.Add("memory_bytes", region_->bytes());
   text.Add("page_kind", NameOf(region_->page_kind()));
   text.Add("page_fallback", region_->page_fallback().empty() ? "none" : region_->page_fallback());
@@ -126,6 +171,9 @@ std::string KvdServer::Statistics() const {
   std::vector<const RequestCounters*> counters;
   for (const Poller* poller : peers_) counters.push_back(&poller->counters());
   text.AddRequests(counters.data(), counters.size());
+  if (rdma_ != nullptr) {
+    for (const auto& [name, value] : rdma_->Facts()) text.Add(name, value);
+  }
   text.AddProcess();
   return std::move(text).Take();
 }

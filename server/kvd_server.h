@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/transport/combined_endpoint.h"
 #include "common/transport/shm/shm_server_transport.h"
+#include "common/transport/verbs/verbs_server_transport.h"
 #include "server/kvd_plan.h"
 #include "server/poller/poller.h"
 #include "server/session/admission_policy.h"
@@ -32,7 +35,7 @@ class KvdServer {
   ~KvdServer();
 
   // Where clients find it.
-  std::string Describe() const { return transport_->Describe(); }
+  std::string Describe() const;
   const Region& region() const { return *region_; }
 
   // The statistics, one "name value" a line. Any thread.
@@ -44,6 +47,8 @@ class KvdServer {
   absl::Status Start();
   absl::Status MakeRegion();
   absl::Status MakeShards();
+  absl::Status MakeTransports(std::optional<SocketClaim> claim);
+  absl::StatusOr<ServerEndpoint*> MakeEndpoint(size_t poller);
   absl::Status StartPollers();
 
   const KvdPlan plan_;
@@ -52,7 +57,9 @@ class KvdServer {
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<AdmissionPolicy> admission_;
-  std::unique_ptr<ShmServerTransport> transport_;
+  std::vector<std::unique_ptr<ServerTransport>> transports_;
+  VerbsServerTransport* rdma_ = nullptr;                      // of transports_, if it is one
+  std::vector<std::unique_ptr<CombinedEndpoint>> endpoints_;  // by poller, where there are several transports
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<Poller*> peers_;
 };
