@@ -38,6 +38,9 @@ class Client::Impl {
         session_(std::move(session)),
         fork_generation_(ForkGeneration()) {}
 
+  // True in a child of the process that made this client.
+  bool forked() const { return ForkGeneration() != fork_generation_; }
+
   const std::string& target() const { return connector_.target().name; }
 
   // Finds the key's item and calls `use(const ItemView&)` while its bytes are valid. NotFound if there is none.
@@ -117,7 +120,7 @@ class Client::Impl {
 
   // The usual case, in as few instructions as it takes: false says nothing about the key.
   bool FindInWindow(std::string_view key, ItemView& item) {
-    if (ForkGeneration() != fork_generation_ || session_ == nullptr || key.size() - 1 >= kKeyBytesMax) [[unlikely]] {
+    if (forked() || session_ == nullptr || key.size() - 1 >= kKeyBytesMax) [[unlikely]] {
       return false;
     }
     Session& session = *session_;
@@ -212,7 +215,7 @@ class Client::Impl {
 
   // A session whose server is gone is replaced; the operation that found that out has failed already.
   absl::Status EnsureSession(const OperationOptions& options) {
-    if (ForkGeneration() != fork_generation_) [[unlikely]] {
+    if (forked()) [[unlikely]] {
       return absl::FailedPreconditionError("this client was made before fork(); make one in the child");
     }
     if (session_ != nullptr) [[likely]] {
@@ -252,7 +255,10 @@ class Client::Impl {
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Client::~Client() = default;
+Client::~Client() {
+  // In a child of fork() everything here is shared with the parent, whose session would end with it: left to the kernel.
+  if (impl_ != nullptr && impl_->forked()) static_cast<void>(impl_.release());
+}
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::string_view target, const ClientOptions& options) {
   if (options.deadline.count() <= 0) return absl::InvalidArgumentError("the deadline must be longer than zero");

@@ -24,7 +24,8 @@
 //                      effect once or not at all
 //
 // Threads: a Client may be used by one thread at a time. Make one per thread; they are cheap.
-// Calls block up to their deadline. After fork() the child must not use the parent's clients: FAILED_PRECONDITION.
+// Calls block up to their deadline. After fork() the child must not use the parent's clients: FAILED_PRECONDITION. It may
+// destroy them, which gives nothing back and disturbs nobody.
 #pragma once
 
 #include <chrono>

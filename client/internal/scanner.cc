@@ -92,13 +92,16 @@ absl::StatusOr<Scanner::Pass> Scanner::TryBucket(uint32_t shard, BucketIndex buc
   BucketHeader header = first;
   Pass pass = Pass::kDone;
   bool chained = false;
-  for (int chain = 0;; ++chain) {
+  // Keys chosen to collide, or a region too full to grow, make chains of any length; only one with more headers than
+  // the region has room for goes round in a circle.
+  const uint64_t chain_max = geometry.region_bytes / kBucketHeaderBytes;
+  for (uint64_t chain = 0;; ++chain) {
     KVD_ASSIGN_OR_RETURN(const Pass slots, VisitSlots(header.slots, visit));
     if (slots == Pass::kStopped) return slots;
     pass = std::max(pass, slots);
     const RegionOffset next = OverflowOf(header.link);
     if (ToBytes(next) == 0) break;
-    if (chain == GetMachine::kChainMax) {
+    if (chain == chain_max) {
       return absl::DataLossError(absl::StrCat("bucket ", ToNumber(bucket), " of shard ", shard, " has an endless chain"));
     }
     chained = true;

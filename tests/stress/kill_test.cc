@@ -216,7 +216,9 @@ TEST_CASE("Kill: GETs never reach kvd") {
 TEST_CASE("Kill: a child of fork() must not use its parent's client") {
   KvdProcess kvd;
   KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
-  const auto client = ConnectTo(kvd);
+  auto client = ConnectTo(kvd);
+  const std::string large(1 << 20, 'l');
+  KVD_REQUIRE_OK(client->Put("large", large));
   KVD_REQUIRE_OK(client->Put("key", "value"));
   const pid_t child = fork();
   if (child == 0) {
@@ -224,12 +226,15 @@ TEST_CASE("Kill: a child of fork() must not use its parent's client") {
     const bool refused = absl::IsFailedPrecondition(client->Get("key", value)) &&
                          absl::IsFailedPrecondition(client->Put("key", "child").status());
     const bool own_works = Client::Connect(kvd.target()).ok();
+    client.reset();
     std::_Exit(refused && own_works ? 0 : 1);
   }
   int status = 0;
   waitpid(child, &status, 0);
   REQUIRE(status == 0);
   KVD_REQUIRE_OK(client->Put("key", "parent"));
+  // The buffer from which kvd pulls large values was made before fork().
+  KVD_REQUIRE_OK(client->Put("large", large));
   std::string value;
   KVD_REQUIRE_OK(client->Get("key", value));
   REQUIRE(value == "parent");

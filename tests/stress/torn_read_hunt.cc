@@ -31,6 +31,7 @@ DEFINE_uint64(seed, 1, "seed of every choice");
 DEFINE_int32(writers, 1, "writer processes");
 DEFINE_int32(readers, 2, "reader processes");
 DEFINE_uint64(keys, 32, "keys, shared out among the writers");
+DEFINE_string(rdma, "", "address of an RDMA device: kvd serves there too, and all but every fourth reader and writer use it");
 DEFINE_bool(stop_at_violation, true, "end at the first wrong answer");
 
 namespace kvd::test {
@@ -183,10 +184,18 @@ void Print(const Board& board) {
               board.violations.load());
 }
 
+// Where process number `i` connects to.
+std::string TargetOf(const KvdProcess& kvd, int i) {
+  const bool over_rdma = !FLAGS_rdma.empty() && i % 4 != 3;
+  return over_rdma ? "rdma:" + FLAGS_rdma + ":7711" : kvd.target();
+}
+
 int Main() {
   Board& board = MakeBoard();
   KvdProcess kvd;
-  if (absl::Status started = kvd.Start(FLAGS_kvd, {"--memory=64m"}); !started.ok()) {
+  std::vector<std::string> flags = {"--memory=64m"};
+  if (!FLAGS_rdma.empty()) flags.insert(flags.end(), {"--listen=" + FLAGS_rdma + ":7711", "--insecure"});
+  if (absl::Status started = kvd.Start(FLAGS_kvd, flags); !started.ok()) {
     std::fprintf(stderr, "torn_read_hunt: %s\n", started.ToString().c_str());
     return 1;
   }
@@ -195,9 +204,9 @@ int Main() {
     const pid_t child = fork();
     if (child == 0) {
       if (i < FLAGS_writers) {
-        Write(board, kvd.target(), i, board.totals[i]);
+        Write(board, TargetOf(kvd, i), i, board.totals[i]);
       } else {
-        Read(board, kvd.target(), i - FLAGS_writers, board.totals[i]);
+        Read(board, TargetOf(kvd, i - FLAGS_writers), i - FLAGS_writers, board.totals[i]);
       }
       std::_Exit(0);
     }
