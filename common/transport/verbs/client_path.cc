@@ -115,8 +115,9 @@ absl::StatusOr<ClientPath> ConnectTo(const SocketAddress& to, const VerbsTarget&
                                      const Hello& hello, int64_t deadline_ns) {
   const std::string where = ToText(to.get());
   KVD_ASSIGN_OR_RETURN(CmId id, ResolveRoute(to, target.device, where, deadline_ns));
-  KVD_ASSIGN_OR_RETURN(ClientPath path, MakeClientPath(ibv_get_device_name(id.get()->verbs->device),
-                                                       id.get()->port_num, hello.credits_wanted));
+  KVD_ASSIGN_OR_RETURN(ClientPath path,
+                       MakeClientPath(ibv_get_device_name(id.get()->verbs->device),
+                                      id.get()->port_num, target, hello.credits_wanted));
   KVD_RETURN_IF_ERROR(path.qp->InitByCm(id.get()));
   // Also tells the peer, whose default would be seconds to minutes. Older kernels do not know it:
   // no matter, since both sides set their own queue pair's.
@@ -150,11 +151,13 @@ absl::StatusOr<ClientPath> ConnectTo(const SocketAddress& to, const VerbsTarget&
 }  // namespace
 
 absl::StatusOr<ClientPath> MakeClientPath(const std::string& device, uint8_t port,
-                                          uint32_t credits_wanted) {
+                                          const VerbsTarget& target, uint32_t credits_wanted) {
   ClientPath path;
   KVD_ASSIGN_OR_RETURN(auto context, RdmaContext::Open(device));
   KVD_ASSIGN_OR_RETURN(const ibv_port_attr port_facts, context->QueryPort(port));
-  KVD_ASSIGN_OR_RETURN(path.limits, ClampLimits(context->attributes(), port_facts, LimitsWanted{}));
+  LimitsWanted wanted;
+  wanted.read_depth = target.read_depth;
+  KVD_ASSIGN_OR_RETURN(path.limits, ClampLimits(context->attributes(), port_facts, wanted));
   path.mtu_bytes = MtuBytes(port_facts.active_mtu);
   // As many credits as the queues of this device can hold.
   const uint32_t fixed = path.limits.depth.initiator + 16u;

@@ -44,6 +44,6 @@ absl::StatusOr<ClientPath> ConnectByTcp(const VerbsTarget& target, const Hello& 
 
 // The queues of a client on this device, not yet connected.
 absl::StatusOr<ClientPath> MakeClientPath(const std::string& device, uint8_t port,
-                                          uint32_t credits_wanted);
+                                          const VerbsTarget& target, uint32_t credits_wanted);
 
 }  // namespace kvd::verbs

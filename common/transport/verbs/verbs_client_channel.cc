@@ -362,6 +362,9 @@ void Channel::Break(absl::Status cause) {
   if (!broken_.ok()) return;
   broken_ = std::move(cause);
   path_.qp->ToError();
+  // So that the server need not find out by itself.
+  if (path_.id.get() != nullptr) rdma_disconnect(path_.id.get());
+  path_.socket.Reset();
   reads_.Abandon();
 }
 
@@ -389,6 +392,7 @@ void Channel::TakeEvents() {
 
 // Nothing ever comes over the socket of a TCP exchange; its end is the peer's.
 void Channel::TakeSocket() {
+  if (!path_.socket.valid()) return;
   pollfd socket{path_.socket.get(), POLLIN | POLLRDHUP, 0};
   if (poll(&socket, 1, 0) <= 0) return;
   Drain();

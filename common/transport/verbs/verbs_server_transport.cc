@@ -126,6 +126,7 @@ absl::Status Transport::Init() {
   KVD_ASSIGN_OR_RETURN(auto context, RdmaContext::Open(device.first));
   KVD_ASSIGN_OR_RETURN(const ibv_port_attr port_facts, context->QueryPort(device_port_));
   LimitsWanted wanted;
+  wanted.read_depth = options_.read_depth;
   wanted.cq_entries = kCqEntriesWanted;
   wanted.srq_receives = kSharedReceivesWanted;
   KVD_ASSIGN_OR_RETURN(limits_, ClampLimits(context->attributes(), port_facts, wanted));

@@ -25,7 +25,8 @@ struct VerbsServerOptions {
   size_t pollers = 1;
   uint32_t frame_bytes = kFrameBytesDefault;  // longest that Admission may promise
   VerbsConnectMode connect = VerbsConnectMode::kCm;
-  int gid_index = -1;  // kTcp only; -1: chosen
+  int gid_index = -1;       // kTcp only; -1: chosen
+  uint8_t read_depth = 16;  // READs of one client under way at once, and of pulls from it
   // One line for each event that an operator should know of; any thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };

@@ -17,7 +17,8 @@ struct VerbsTarget {
   std::string
       device;  // empty: with rdma_cm the one that the route leads over, else the first active one
   VerbsConnectMode connect = VerbsConnectMode::kCm;
-  int gid_index = -1;  // kTcp only; -1: chosen
+  int gid_index = -1;       // kTcp only; -1: chosen
+  uint8_t read_depth = 16;  // READs under way at once, at most; devices and peers may allow fewer
 };
 
 }  // namespace kvd

@@ -32,6 +32,9 @@ Meaning MeaningOf(ibv_wc_status status) {
       return {absl::StatusCode::kUnavailable, "the peer gave up"};
     case IBV_WC_FATAL_ERR:
       return {absl::StatusCode::kUnavailable, "the device failed"};
+    case IBV_WC_LOC_QP_OP_ERR:
+      // What Soft-RoCE says when its link is down.
+      return {absl::StatusCode::kUnavailable, "the device could not send; is its link up?"};
     case IBV_WC_REM_ACCESS_ERR:
       return {
           absl::StatusCode::kPermissionDenied,

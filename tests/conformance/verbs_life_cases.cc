@@ -1,0 +1,336 @@
+// Deaths, stops, links that go and come, addresses of all kinds, and what is left after many
+// connections.
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "common/transport/verbs/verbs_client_channel.h"
+#include "tests/conformance/echo_server.h"
+#include "tests/conformance/rig.h"
+#include "tests/conformance/verbs_peer.h"
+#include "tests/conformance/verbs_under_test.h"
+
+namespace kvd::test {
+namespace {
+
+VerbsTarget TargetAt(uint16_t port) {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  VerbsTarget target;
+  target.host = environment.server().address;
+  target.port = port;
+  target.device = environment.client().device;
+  return target;
+}
+
+std::unique_ptr<ClientChannel> ConnectTo(uint16_t port) {
+  auto channel = VerbsClientChannel::Connect(TargetAt(port), MakeHello(), DeadlineNs());
+  KVD_REQUIRE_OK(channel);
+  return *std::move(channel);
+}
+
+// One READ of the region, waited for.
+absl::Status ReadOnce(ClientChannel& client, const TransferBuffer& buffer) {
+  const ReadOp op{RegionOffset{FakeRegion::kDataOffset}, 64, buffer.bytes.data(), 1};
+  if (absl::Status posted = client.PostReads({&op, 1}); !posted.ok()) return posted;
+  ReadCompletion done[1];
+  while (client.PollReads(done) == 0) {
+    if (absl::Status waited = client.Wait(DeadlineNs()); !waited.ok()) return waited;
+  }
+  return done[0].ok ? absl::OkStatus() : client.status();
+}
+
+// For people: how long something took. Never a reason to fail.
+class Took {
+ public:
+  explicit Took(const char* what) : what_(what) {}
+  ~Took() {
+    std::cout << what_ << " took " << (RealClock::Get().NowMonotonicNs() - start_ns_) / 1'000'000
+              << " ms\n";
+  }
+
+ private:
+  const char* what_;
+  const int64_t start_ns_ = RealClock::Get().NowMonotonicNs();
+};
+
+void RequireDevices() {
+  if (FindRdmaEnvironment().sides.empty()) KVD_SKIP("no RDMA devices: KVD_RDMA_DEVICES is not set");
+}
+
+void Link(const char* direction) {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  const std::string command =
+      absl::StrCat(environment.network_program, " ", direction, " ", environment.client().netdev);
+  CHECK(std::system(command.c_str()) == 0);
+}
+
+// The clients' link is down for as long as one of these lives.
+class LinkDown {
+ public:
+  LinkDown() { Link("down"); }
+  ~LinkDown() { Restore(); }
+  void Restore() {
+    if (std::exchange(down_, false)) Link("up");
+  }
+
+ private:
+  bool down_ = true;
+};
+
+// What the kernel holds for RDMA users: protection domains, queues, ids, memory regions.
+std::string Resources() {
+  std::string text;
+  FILE* pipe = popen("rdma resource show", "r");
+  REQUIRE(pipe != nullptr);
+  char line[512];
+  while (std::fgets(line, sizeof(line), pipe) != nullptr) text += line;
+  pclose(pipe);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("Verbs: a server that is killed ends its clients' waits") {
+  RequireDevices();
+  VerbsPeer server = VerbsPeer::Server();
+  const auto client = ConnectTo(server.port());
+  auto buffer = client->Allocate(4096);
+  KVD_REQUIRE_OK(buffer);
+  KVD_REQUIRE_OK(ReadOnce(*client, *buffer));
+  server.Signal(SIGSTOP);  // so that it cannot answer
+  KVD_REQUIRE_OK(client->Send(Frame("x")));
+  server.Kill();
+  {
+    const Took took("noticing a killed server");
+    KVD_REQUIRE_CODE(client->Wait(DeadlineNs()), kUnavailable);
+  }
+  KVD_REQUIRE_CODE(client->status(), kUnavailable);
+  CHECK_FALSE(ReadOnce(*client, *buffer).ok());
+}
+
+TEST_CASE("Verbs: a server that is stopped is not dead: READs go on, requests wait for it") {
+  RequireDevices();
+  VerbsPeer server = VerbsPeer::Server();
+  const auto client = ConnectTo(server.port());
+  auto buffer = client->Allocate(4096);
+  KVD_REQUIRE_OK(buffer);
+  server.Signal(SIGSTOP);
+  KVD_REQUIRE_OK(client->Send(Frame("x")));
+  KVD_REQUIRE_CODE(client->Wait(RealClock::Get().NowMonotonicNs() + 1'500'000'000),
+                   kDeadlineExceeded);
+  for (int i = 0; i < 100; ++i) KVD_REQUIRE_OK(ReadOnce(*client, *buffer));
+  KVD_REQUIRE_OK(client->status());
+  server.Signal(SIGCONT);
+  CHECK(Receive(*client).value() == "x");
+}
+
+TEST_CASE("Verbs: a client that is killed is told to the server, and its session is given back") {
+  Rig rig;
+  EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy);
+  const uint16_t port = static_cast<VerbsServerTransport&>(rig.server()).port();
+  VerbsPeer client = VerbsPeer::Client(port);
+  CHECK(rig.admission.live() == 1);
+  client.Kill();
+  const Took took("noticing a killed client");
+  while (rig.admission.live() != 0) sched_yield();
+  CHECK(rig.admission.gone_twice() == 0);
+}
+
+TEST_CASE(
+    "Verbs: a link that goes down ends waits and sessions on both sides; after it is up all works "
+    "again") {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  if (!environment.disposable || environment.sides.size() < 2)
+    KVD_SKIP("links of this machine are not to be disturbed");
+  Rig rig;
+  EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy);
+  auto client = rig.Connect();
+  LinkDown down;
+  {
+    const Took took("noticing a link that is down");
+    client->Send(Frame("x")).IgnoreError();
+    KVD_REQUIRE_CODE(client->Wait(DeadlineNs()), kUnavailable);
+  }
+  {
+    const Took took("the server's noticing it");
+    while (rig.admission.live() != 0) sched_yield();
+  }
+  CHECK_FALSE(
+      VerbsClientChannel::Connect(MakeVerbsTarget(static_cast<VerbsServerTransport&>(rig.server())),
+                                  MakeHello(), RealClock::Get().NowMonotonicNs() + 1'000'000'000)
+          .ok());
+  down.Restore();
+  client = rig.Connect();
+  KVD_REQUIRE_OK(client->Send(Frame("again")));
+  CHECK(Receive(*client).value() == "again");
+}
+
+TEST_CASE("Verbs: an idle client with an idle server stays connected, by keep-alives alone") {
+  Rig rig;
+  EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy);
+  const auto client = rig.Connect();
+  auto& transport = static_cast<VerbsServerTransport&>(rig.server());
+  const auto keep_alives = [&] {
+    for (const auto& [name, value] : transport.Facts()) {
+      if (name == "rdma_keep_alives") return std::atoi(value.c_str());
+    }
+    return -1;
+  };
+  while (keep_alives() < 3) {
+    KVD_REQUIRE_CODE(client->Wait(RealClock::Get().NowMonotonicNs() + 300'000'000),
+                     kDeadlineExceeded);
+  }
+  KVD_REQUIRE_OK(client->Send(Frame("x")));
+  CHECK(Receive(*client).value() == "x");
+  CHECK(rig.admission.live() == 1);
+}
+
+TEST_CASE("Verbs: IPv6 and link-local addresses lead to a server too") {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  if (environment.sides.empty() || environment.server().ipv6_address.empty())
+    KVD_SKIP("no IPv6 address is known");
+  std::vector<std::pair<std::string, std::string>> hosts = {
+      {environment.server().ipv6_address, environment.server().ipv6_address}};
+  if (environment.disposable && environment.sides.size() == 2) {
+    // The zone is the speaker's own device.
+    hosts.emplace_back(absl::StrCat("fe80::ff:fe77:2%", environment.server().netdev),
+                       absl::StrCat("fe80::ff:fe77:2%", environment.client().netdev));
+  }
+  for (const auto& [listens, connects] : hosts) {
+    CAPTURE(listens);
+    const FakeRegion region;
+    FakeAdmission admission(region, 16, 4608);
+    auto transport = VerbsServerTransport::Create(MakeVerbsServerOptions(region, 1, listens));
+    KVD_REQUIRE_OK(transport);
+    KVD_REQUIRE_OK((*transport)->Start(admission));
+    EchoServer server((*transport)->endpoint(0), EchoServer::Mode::kSleepy);
+    auto client = VerbsClientChannel::Connect(MakeVerbsTarget(**transport, connects), MakeHello(),
+                                              DeadlineNs());
+    KVD_REQUIRE_OK(client);
+    KVD_REQUIRE_OK((*client)->Send(Frame("x")));
+    CHECK(Receive(**client).value() == "x");
+  }
+}
+
+TEST_CASE("Verbs: a READ depth of 1 makes progress with READs and pulls") {
+  RequireDevices();
+  const FakeRegion region;
+  FakeAdmission admission(region, 16, 4608);
+  VerbsServerOptions options = MakeVerbsServerOptions(region, 1);
+  options.read_depth = 1;
+  auto transport = VerbsServerTransport::Create(options);
+  KVD_REQUIRE_OK(transport);
+  KVD_REQUIRE_OK((*transport)->Start(admission));
+  EchoServer server((*transport)->endpoint(0), EchoServer::Mode::kSleepy, region.landing());
+  auto client =
+      VerbsClientChannel::Connect(MakeVerbsTarget(**transport), MakeHello(), DeadlineNs());
+  KVD_REQUIRE_OK(client);
+  auto buffer = (*client)->Allocate(4 << 20);
+  KVD_REQUIRE_OK(buffer);
+  std::vector<ReadOp> ops;
+  for (size_t i = 0; i < 16; ++i) {
+    ops.push_back(ReadOp{RegionOffset{FakeRegion::kDataOffset + i * 4096}, 4096,
+                         buffer->bytes.data() + i * 4096, i});
+  }
+  // And one of several pieces.
+  ops.push_back(
+      ReadOp{RegionOffset{FakeRegion::kDataOffset}, 3 << 20, buffer->bytes.data() + (1 << 20), 16});
+  KVD_REQUIRE_OK((*client)->PostReads(ops));
+  size_t completed = 0;
+  while (completed < ops.size()) {
+    ReadCompletion done[4];
+    const size_t got = (*client)->PollReads(done);
+    for (size_t i = 0; i < got; ++i) REQUIRE(done[i].ok);
+    completed += got;
+    if (got == 0) KVD_REQUIRE_OK((*client)->Wait(DeadlineNs()));
+  }
+  CHECK(std::memcmp(buffer->bytes.data() + 4096, region.base() + FakeRegion::kDataOffset + 4096,
+                    4096) == 0);
+  CHECK(std::memcmp(buffer->bytes.data() + (1 << 20), region.base() + FakeRegion::kDataOffset,
+                    3 << 20) == 0);
+  PullCommand command;
+  command.address = buffer->address;
+  command.key = buffer->key;
+  command.length = 4 << 20;
+  KVD_REQUIRE_OK((*client)->Send(FrameParts{std::as_bytes(std::span(&command, 1)), {}, {}}));
+  const std::string reply = Receive(**client).value();
+  std::memcpy(&command, reply.data(), sizeof(command));
+  CHECK(command.failed == 0);
+}
+
+TEST_CASE("Verbs: a device that is not there is named, and never replaced by another") {
+  RequireDevices();
+  const FakeRegion region;
+  VerbsServerOptions options = MakeVerbsServerOptions(region, 1);
+  options.device = "mlx9_9";
+  const auto server = VerbsServerTransport::Create(options);
+  CHECK_FALSE(server.ok());
+  CHECK_THAT(MessageOf(server), Catch::Contains("mlx9_9"));
+  options.listen = "*:0";
+  const auto anywhere = VerbsServerTransport::Create(options);
+  KVD_REQUIRE_CODE(anywhere, kNotFound);
+  CHECK_THAT(MessageOf(anywhere),
+             Catch::Contains("mlx9_9") && Catch::Contains(FindRdmaEnvironment().server().device));
+  VerbsTarget target = TargetAt(7711);
+  target.device = "mlx9_9";
+  const auto client = VerbsClientChannel::Connect(target, MakeHello(), DeadlineNs());
+  KVD_REQUIRE_CODE(client, kNotFound);
+}
+
+TEST_CASE(
+    "Verbs: a server at any address is reached, and a port that is taken is refused by name") {
+  RequireDevices();
+  const FakeRegion region;
+  FakeAdmission admission(region, 16, 4608);
+  VerbsServerOptions options = MakeVerbsServerOptions(region, 1);
+  options.listen = "*:0";
+  auto transport = VerbsServerTransport::Create(options);
+  KVD_REQUIRE_OK(transport);
+  KVD_REQUIRE_OK((*transport)->Start(admission));
+  EchoServer server((*transport)->endpoint(0), EchoServer::Mode::kSleepy);
+  KVD_REQUIRE_OK(
+      VerbsClientChannel::Connect(MakeVerbsTarget(**transport), MakeHello(), DeadlineNs()));
+  options.listen = absl::StrCat("*:", (*transport)->port());
+  const auto second = VerbsServerTransport::Create(options);
+  CHECK_FALSE(second.ok());
+  CHECK_THAT(MessageOf(second), Catch::Contains(std::to_string((*transport)->port())));
+}
+
+TEST_CASE("Verbs: after many connections and kills the kernel holds what it held before") {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  if (!environment.disposable) KVD_SKIP("others may use RDMA on this machine");
+  Rig rig;
+  EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy, rig.region.landing());
+  const uint16_t port = static_cast<VerbsServerTransport&>(rig.server()).port();
+  ConnectTo(port).reset();
+  while (rig.admission.live() != 0) sched_yield();
+  const auto settled = [&](const std::string& expected) {
+    // The end of the last connections is taken to pieces on the acceptor's thread.
+    for (int i = 0; i < 200; ++i) {
+      if (Resources() == expected) return true;
+    }
+    return false;
+  };
+  std::string before = Resources();
+  for (int i = 0; i < 20; ++i) {
+    const std::string again = Resources();
+    if (again == before) break;
+    before = again;
+  }
+  for (int i = 0; i < 1000; ++i) {
+    auto client = ConnectTo(port);
+    auto buffer = client->Allocate(8192);
+    KVD_REQUIRE_OK(buffer);
+    if (i % 3 == 0) KVD_REQUIRE_OK(client->Send(Frame("unanswered")));
+  }
+  for (int i = 0; i < 10; ++i) VerbsPeer::Client(port).Kill();
+  while (rig.admission.live() != 0) sched_yield();
+  CHECK(rig.admission.gone() == 1011);
+  INFO(before << "\nnow\n" << Resources());
+  CHECK(settled(before));
+}
+
+}  // namespace kvd::test
