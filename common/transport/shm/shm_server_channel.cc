@@ -16,6 +16,7 @@ namespace kvd {
 namespace {
 
 constexpr int kPacketsPerRead = 16;
+constexpr int kPacketsPerSearch = 4096;
 
 std::byte* At(const AcceptedSession& accepted, uint64_t offset) {
   return accepted.segment.base() + offset;
@@ -65,8 +66,10 @@ void ShmServerChannel::Wake() {
   SendPacket(socket(), std::span(&bell, 1));
 }
 
-absl::Status ShmServerChannel::ReadSocket() {
-  for (int i = 0; i < kPacketsPerRead; ++i) {
+absl::Status ShmServerChannel::ReadSocket(uint32_t wanted_segment) {
+  const int packets_max = wanted_segment == 0 ? kPacketsPerRead : kPacketsPerSearch;
+  for (int i = 0; i < packets_max; ++i) {
+    if (wanted_segment != 0 && segments_.Knows(wanted_segment)) break;
     alignas(SegmentNotice) std::byte bytes[sizeof(SegmentNotice)];
     Packet packet;
     const int error = ReceivePacket(socket(), bytes, packet);

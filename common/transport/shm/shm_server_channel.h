@@ -45,9 +45,10 @@ class ShmServerChannel {
   void Wake();
 
   // Takes up to a bounded number of packets from the socket: doorbells and notices of segments.
-  // Unavailable: the client went away; InvalidArgument: it sent something else, or rang more often
-  // than the server has slept.
-  absl::Status ReadSocket();
+  // With a `wanted_segment` it goes on until that one is known or the socket is empty (the bound is
+  // then more than an honest client's socket holds). Unavailable: the client went away;
+  // InvalidArgument: it sent something else, or rang more often than the server has slept.
+  absl::Status ReadSocket(uint32_t wanted_segment = 0);
 
   // Asks the client to ring when it next sends; to be followed by HasRequest. Disarm takes it back.
   void Arm();

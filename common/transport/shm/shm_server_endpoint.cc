@@ -126,9 +126,9 @@ void ShmServerEndpoint::CheckSockets() {
   if (polled_.size() > kPolledFree) ParkIdleChannels();
 }
 
-void ShmServerEndpoint::ReadSocket(ShmServerChannel& channel) {
+void ShmServerEndpoint::ReadSocket(ShmServerChannel& channel, uint32_t wanted_segment) {
   if (channel.closing) return;
-  const absl::Status status = channel.ReadSocket();
+  const absl::Status status = channel.ReadSocket(wanted_segment);
   if (!status.ok()) {
     BeginClose(channel, status);
   } else if (channel.polled_at == ShmServerChannel::kNotPolled) {
@@ -248,7 +248,10 @@ absl::Status ShmServerEndpoint::Pull(ChannelId id, const PullSource& source, std
   }
   // The client registered the buffer before it sent the request, but the socket may not have been
   // read since.
-  if (!channel->segments().Knows(source.key)) ReadSocket(*channel);
+  if (!channel->segments().Knows(source.key)) ReadSocket(*channel, source.key);
+  // What was read may have ended the channel: BeginClose has dropped its pulls, and none may
+  // follow.
+  if (channel->closing) return absl::UnavailableError("the channel has ended");
   absl::StatusOr<PullSpan> span =
       channel->segments().Find(source.key, source.address, source.length, into);
   if (!span.ok()) return span.status();
@@ -265,6 +268,10 @@ void ShmServerEndpoint::AdvancePulls(Batch& batch) {
   for (size_t left = pulls_.size(); left > 0 && !batch.full(); --left) {
     PullJob job = std::move(pulls_.front());
     pulls_.pop_front();
+    // BeginClose drops a channel's pulls; a job that escaped it would write into memory that has
+    // another owner by now.
+    const ShmServerChannel* channel = Find(job.channel);
+    if (channel == nullptr || channel->closing) continue;
     const uint64_t before = job.span.left_bytes;
     if (!job.failed && before > 0) job.failed = !AdvancePull(job.span, budget);
     budget -= before - job.span.left_bytes;

@@ -79,7 +79,8 @@ class ShmServerEndpoint final : public ServerEndpoint {
 
   bool SocketsAreDue();
   void CheckSockets();
-  void ReadSocket(ShmServerChannel& channel);
+  // May end the channel: look at `closing` before it is used again.
+  void ReadSocket(ShmServerChannel& channel, uint32_t wanted_segment = 0);
   void ParkIdleChannels();
   void DisarmAll();
 

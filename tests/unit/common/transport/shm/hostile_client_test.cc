@@ -6,6 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/transport/shm/sealed_memory.h"
@@ -312,6 +318,75 @@ TEST_CASE("Handshake: silent ones cannot keep others out") {
   KVD_REQUIRE_OK(ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()));
   CHECK_THAT(*silent.front()->Receive(), Catch::Contains("too many handshakes"));
   rig.CheckHonest();
+}
+
+// What a client sends and what the server pulls, step by step: nothing is polled in between.
+class PullRig {
+ public:
+  PullRig() {
+    ShmServerTransport::Options options;
+    options.region_fd = region_.fd();
+    transport_ =
+        ShmServerTransport::Create(SocketClaim::Take(dir_.Join("s")).value(), options).value();
+    KVD_REQUIRE_OK(transport_->Start(admission_));
+    pump.emplace(transport_->endpoint(0));
+    client.emplace(dir_.Join("s"));
+    REQUIRE(client->Join(MakeHello()).has_value());
+    channel = pump->Next(ServerEvent::Kind::kOpened).channel;
+  }
+
+  absl::Status Pull(uint32_t key, std::span<std::byte> into) {
+    return transport_->endpoint(0).Pull(channel, PullSource{0, key, into.size()}, into.data(), 1);
+  }
+
+ private:
+  TempDir dir_;
+  FakeRegion region_;
+  FakeAdmission admission_{region_, 16, 4608};
+  std::unique_ptr<ShmServerTransport> transport_;
+
+ public:
+  std::optional<Pump> pump;
+  std::optional<RawShmClient> client;
+  ChannelId channel{};
+};
+
+TEST_CASE("Pull: a session that ends while its buffer is looked up gets no pull") {
+  const bool garbage = GENERATE(true, false);
+  const size_t bytes = GENERATE(4096, 8 << 20);  // copied at once, and by later polls
+  PullRig rig;
+  const UniqueFd memory = Memfd(bytes, F_SEAL_SHRINK);
+  REQUIRE(pwrite(memory.get(), "value", 5, 0) == 5);
+  const int fds[] = {memory.get()};
+  rig.client->SendObject(Register(9, bytes), fds);
+  if (garbage) {
+    rig.client->SendObject(std::array<char, 7>{});
+  } else {
+    rig.client->CloseSocket();
+  }
+  std::vector<std::byte> into(bytes);
+  if (GENERATE(true, false)) {
+    CHECK(absl::IsUnavailable(rig.Pull(11, into)));
+  } else {
+    rig.Pull(9, into).IgnoreError();  // it may have begun before the end was seen
+  }
+  while (rig.pump->Next().kind != ServerEvent::Kind::kClosed) continue;
+  // From here on its owner may use the memory for something else.
+  std::fill(into.begin(), into.end(), std::byte{});
+  CHECK(rig.pump->Quiet());
+  CHECK(into == std::vector<std::byte>(bytes));
+}
+
+TEST_CASE("Pull: a buffer is found however much lies before it in the socket") {
+  PullRig rig;
+  const UniqueFd memory = Memfd(4096, F_SEAL_SHRINK);
+  const int fds[] = {memory.get()};
+  for (uint32_t id = 1; id <= 60; ++id) {
+    REQUIRE(rig.client->SendObject(Register(id, 4096), fds) == 0);
+  }
+  std::vector<std::byte> into(4096);
+  KVD_REQUIRE_OK(rig.Pull(60, into));
+  CHECK(rig.pump->Next(ServerEvent::Kind::kPullDone).ok);
 }
 
 TEST_CASE("Pull: holes in a client's memory read as zeroes and take no memory") {
