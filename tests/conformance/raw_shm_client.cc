@@ -29,8 +29,8 @@ int RawShmClient::Send(std::span<const std::byte> packet, std::span<const int> f
 
 std::optional<std::string> RawShmClient::Receive() {
   std::byte buffer[512];
-  Packet packet;
   for (;;) {
+    Packet packet;
     const int error = ReceivePacket(socket_.get(), buffer, packet);
     if (error == EAGAIN) {
       pollfd readable{socket_.get(), POLLIN, 0};

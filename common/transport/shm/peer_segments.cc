@@ -8,9 +8,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/sealed_memory.h"
 
 namespace kvd {
+namespace {
+
+// Closed elsewhere too: the last close frees the memory, which takes a while if it is large.
+std::shared_ptr<const UniqueFd> Keep(UniqueFd fd) {
+  return {new UniqueFd(std::move(fd)), [](UniqueFd* kept) {
+            CloseElsewhere(std::move(*kept));
+            delete kept;
+          }};
+}
+
+}  // namespace
 
 bool AdvancePull(PullSpan& pull, uint64_t bytes_max) {
   uint64_t budget = std::min(bytes_max, pull.left_bytes);
@@ -28,11 +40,11 @@ bool AdvancePull(PullSpan& pull, uint64_t bytes_max) {
   return true;
 }
 
-absl::Status PeerSegments::Apply(const SegmentNotice& notice, UniqueFd fd) {
+absl::Status PeerSegments::Apply(const SegmentNotice& notice, UniqueFd& fd) {
   if (notice.segment_id == 0) return absl::InvalidArgumentError("segment id 0");
   switch (static_cast<SegmentAction>(notice.action)) {
     case SegmentAction::kRegister:
-      return Register(notice, std::move(fd));
+      return Register(notice, fd);
     case SegmentAction::kForget: {
       const Segment* found = Lookup(notice.segment_id);
       if (found == nullptr) return absl::OkStatus();  // never arrived for want of descriptors
@@ -44,7 +56,7 @@ absl::Status PeerSegments::Apply(const SegmentNotice& notice, UniqueFd fd) {
   return absl::InvalidArgumentError(absl::StrCat("unknown segment action ", notice.action));
 }
 
-absl::Status PeerSegments::Register(const SegmentNotice& notice, UniqueFd fd) {
+absl::Status PeerSegments::Register(const SegmentNotice& notice, UniqueFd& fd) {
   if (!fd.valid()) return absl::InvalidArgumentError("segment without a descriptor");
   if (Knows(notice.segment_id)) {
     return absl::InvalidArgumentError(absl::StrCat("segment ", notice.segment_id, " twice"));
@@ -55,8 +67,7 @@ absl::Status PeerSegments::Register(const SegmentNotice& notice, UniqueFd fd) {
         bytes_, " bytes; the limits are ", kPullSegmentsMax, " and ", kPullBytesMax));
   }
   KVD_RETURN_IF_ERROR(CheckSealedMemory(fd.get(), notice.length_bytes));
-  segments_.push_back(Segment{notice.segment_id, notice.length_bytes,
-                              std::make_shared<const UniqueFd>(std::move(fd))});
+  segments_.push_back(Segment{notice.segment_id, notice.length_bytes, Keep(std::move(fd))});
   bytes_ += notice.length_bytes;
   return absl::OkStatus();
 }

@@ -28,10 +28,10 @@ bool AdvancePull(PullSpan& pull, uint64_t bytes_max);
 
 class PeerSegments {
  public:
-  // Does what a client's notice asks; `fd` is what came with it. InvalidArgument: the notice breaks
-  // the protocol (unknown action, id in use, not sealed memory of that length, too many or too
-  // large), and the session is to be ended.
-  absl::Status Apply(const SegmentNotice& notice, UniqueFd fd);
+  // Does what a client's notice asks; `fd` is what came with it, and is taken only if it is kept.
+  // InvalidArgument: the notice breaks the protocol (unknown action, id in use, not sealed memory
+  // of that length, too many or too large), and the session is to be ended.
+  absl::Status Apply(const SegmentNotice& notice, UniqueFd& fd);
 
   // InvalidArgument: no such segment, or not inside it.
   absl::StatusOr<PullSpan> Find(uint32_t segment_id, uint64_t offset, uint64_t length,
@@ -48,7 +48,7 @@ class PeerSegments {
   };
 
   const Segment* Lookup(uint32_t segment_id) const;
-  absl::Status Register(const SegmentNotice& notice, UniqueFd fd);
+  absl::Status Register(const SegmentNotice& notice, UniqueFd& fd);
 
   std::vector<Segment> segments_;
   uint64_t bytes_ = 0;

@@ -14,6 +14,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
@@ -28,6 +29,10 @@ namespace kvd {
 namespace {
 
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
+
+PeerSocket Accept(int listener) {
+  return PeerSocket(UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+}
 
 void Refuse(int socket, WelcomeStatus status, std::string_view why) {
   const Welcome refusal = MakeRefusal(status, why);
@@ -103,6 +108,8 @@ ShmAcceptor::~ShmAcceptor() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof(one));
   if (thread_.joinable()) thread_.join();
+  // Clients that were never accepted may have sent descriptors, too.
+  CloseElsewhere(std::move(listener_));
 }
 
 void ShmAcceptor::Watch(int fd) {
@@ -110,6 +117,12 @@ void ShmAcceptor::Watch(int fd) {
   event.events = EPOLLIN;
   event.data.fd = fd;
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+}
+
+// The socket may be closed later than it goes (descriptor_closer.h).
+void ShmAcceptor::Drop(std::list<Handshake>::iterator handshake) {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake->socket.get(), nullptr);
+  handshakes_.erase(handshake);
 }
 
 void ShmAcceptor::Run() {
@@ -145,7 +158,7 @@ int ShmAcceptor::WaitMs() const {
 
 void ShmAcceptor::AcceptAll() {
   for (;;) {
-    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    PeerSocket socket = Accept(listener_.get());
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) PauseAccepting();  // EMFILE, ENFILE, ENOMEM
@@ -155,7 +168,7 @@ void ShmAcceptor::AcceptAll() {
       // An honest client says Hello at once, so whoever has been silent longest is the one to give
       // up.
       Refuse(handshakes_.front().socket.get(), WelcomeStatus::kFull, "too many handshakes at once");
-      handshakes_.pop_front();
+      Drop(handshakes_.begin());
     }
     Watch(socket.get());
     handshakes_.push_back(Handshake{std::move(socket), NowNs() + kHandshakeNs});
@@ -166,7 +179,7 @@ void ShmAcceptor::AcceptAll() {
 // client why, with the descriptor that was kept for this, and stops listening for a moment.
 void ShmAcceptor::PauseAccepting() {
   spare_.Reset();
-  UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  PeerSocket socket = Accept(listener_.get());
   if (socket.valid()) {
     Refuse(socket.get(), WelcomeStatus::kFull, "kvd has no descriptors left (ulimit -n)");
   }
@@ -185,7 +198,7 @@ void ShmAcceptor::DropLate() {
   const int64_t now_ns = NowNs();
   while (!handshakes_.empty() && handshakes_.front().deadline_ns <= now_ns) {
     Refuse(handshakes_.front().socket.get(), WelcomeStatus::kMalformed, "no hello within 2 s");
-    handshakes_.pop_front();
+    Drop(handshakes_.begin());
   }
 }
 
@@ -194,10 +207,12 @@ void ShmAcceptor::Answer(int fd) {
                                   [fd](const Handshake& h) { return h.socket.get() == fd; });
   if (found == handshakes_.end()) return;  // made room for another in this round
   std::byte frame[sizeof(Hello) + 1];
-  Packet packet;  // descriptors that came along are closed with it
+  Packet packet;
+  // Descriptors that came along are nobody's.
+  const absl::Cleanup drop = [&packet] { CloseElsewhere(packet); };
   const int error = ReceivePacket(fd, frame, packet);
   if (error == EAGAIN) return;
-  UniqueFd socket = std::move(found->socket);
+  PeerSocket socket = std::move(found->socket);
   handshakes_.erase(found);
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
   if (error != 0 || packet.bytes == 0) return;  // it has gone
@@ -217,7 +232,7 @@ void ShmAcceptor::Answer(int fd) {
   }
 }
 
-void ShmAcceptor::Admit(UniqueFd& socket, const Hello& hello) {
+void ShmAcceptor::Admit(PeerSocket& socket, const Hello& hello) {
   PeerIdentity peer = IdentityOf(socket.get(), options_.path);
   Welcome welcome = options_.admission->Admit(peer, hello);
   if (welcome.status != static_cast<uint32_t>(WelcomeStatus::kAdmitted)) {
@@ -234,7 +249,7 @@ void ShmAcceptor::Admit(UniqueFd& socket, const Hello& hello) {
          ToStd(done.message()));
 }
 
-absl::Status ShmAcceptor::HandOver(UniqueFd& socket, const Hello& hello, PeerIdentity peer,
+absl::Status ShmAcceptor::HandOver(PeerSocket& socket, const Hello& hello, PeerIdentity peer,
                                    const Welcome& welcome, AdmittedSession admitted) {
   AcceptedSession session;
   session.layout = SessionLayout::Of(welcome.credits, welcome.frame_bytes);

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "common/base/unique_fd.h"
 #include "common/transport/server_endpoint.h"
+#include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/shm_server_endpoint.h"
 
 namespace kvd {
@@ -40,7 +41,7 @@ class ShmAcceptor {
 
  private:
   struct Handshake {
-    UniqueFd socket;
+    PeerSocket socket;
     int64_t deadline_ns;
   };
 
@@ -49,14 +50,15 @@ class ShmAcceptor {
   void Run();
   int WaitMs() const;
   void Watch(int fd);
+  void Drop(std::list<Handshake>::iterator handshake);
   void AcceptAll();
   void PauseAccepting();
   void ResumeAccepting();
   void DropLate();
   void Answer(int fd);
   // Both take the socket only if the session reached an endpoint.
-  void Admit(UniqueFd& socket, const Hello& hello);
-  absl::Status HandOver(UniqueFd& socket, const Hello& hello, PeerIdentity peer,
+  void Admit(PeerSocket& socket, const Hello& hello);
+  absl::Status HandOver(PeerSocket& socket, const Hello& hello, PeerIdentity peer,
                         const Welcome& welcome, AdmittedSession admitted);
 
   Options options_;

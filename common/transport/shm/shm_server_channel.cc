@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
@@ -73,6 +74,8 @@ absl::Status ShmServerChannel::ReadSocket(uint32_t wanted_segment) {
     alignas(SegmentNotice) std::byte bytes[sizeof(SegmentNotice)];
     Packet packet;
     const int error = ReceivePacket(socket(), bytes, packet);
+    // What is not kept below is not closed on this thread.
+    const absl::Cleanup drop = [&packet] { CloseElsewhere(packet); };
     if (error == EAGAIN) return absl::OkStatus();
     if (error != 0 || packet.bytes == 0) return absl::UnavailableError("the client went away");
     if (packet.bytes == 1 && bytes[0] == std::byte{kDoorbell} && packet.fd_count == 0) {
@@ -87,7 +90,7 @@ absl::Status ShmServerChannel::ReadSocket(uint32_t wanted_segment) {
     if (packet.fds_lost && packet.fd_count == 0) continue;  // we are out of descriptors
     SegmentNotice notice;
     std::memcpy(&notice, bytes, sizeof(notice));
-    KVD_RETURN_IF_ERROR(segments_.Apply(notice, std::move(packet.fds[0])));
+    KVD_RETURN_IF_ERROR(segments_.Apply(notice, packet.fds[0]));
   }
   return absl::OkStatus();
 }

@@ -6,10 +6,10 @@
 
 #include "absl/status/status.h"
 #include "common/base/mapped_memory.h"
-#include "common/base/unique_fd.h"
 #include "common/layout/hello.h"
 #include "common/transport/admitted_session.h"
 #include "common/transport/server_endpoint.h"
+#include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/peer_segments.h"
 #include "common/transport/shm/ring.h"
 #include "common/transport/shm/session_segment.h"
@@ -18,7 +18,7 @@ namespace kvd {
 
 // What the acceptor hands to an endpoint.
 struct AcceptedSession {
-  UniqueFd socket;
+  PeerSocket socket;
   MappedMemory segment;
   SessionLayout layout;
   Hello hello{};

@@ -306,7 +306,9 @@ void ShmServerEndpoint::EmitClosed(Batch& batch) {
     ShmServerChannel& channel = *at->second;
     StopPolling(channel);
     if (channel.unflushed) std::erase(unflushed_, &channel);
-    channels_.erase(at);  // closes the socket, which also takes it out of epoll_
+    // The socket may be closed later than it goes (descriptor_closer.h).
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, channel.socket(), nullptr);
+    channels_.erase(at);
     load_.fetch_sub(1, std::memory_order_relaxed);
   }
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
+#include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/unix_socket.h"
 
 namespace kvd {
@@ -36,6 +37,7 @@ absl::StatusOr<UniqueFd> Listen(const std::string& path, mode_t mode) {
 
 absl::StatusOr<std::unique_ptr<ShmServerTransport>> ShmServerTransport::Create(
     SocketClaim claim, const Options& options) {
+  KVD_RETURN_IF_ERROR(StartDescriptorCloser());
   std::unique_ptr<ShmServerTransport> transport(new ShmServerTransport(std::move(claim), options));
   for (size_t i = 0; i < options.pollers; ++i) {
     KVD_ASSIGN_OR_RETURN(auto endpoint, ShmServerEndpoint::Create());

@@ -25,7 +25,7 @@ class ShmServerTransport final : public ServerTransport {
     mode_t socket_mode = 0600;  // who may connect
   };
 
-  // ResourceExhausted: no descriptors.
+  // ResourceExhausted: no descriptors, or no thread for closing those of clients.
   static absl::StatusOr<std::unique_ptr<ShmServerTransport>> Create(SocketClaim claim,
                                                                     const Options& options);
 

@@ -12,8 +12,9 @@ namespace {
 
 constexpr size_t kFdsMax = std::tuple_size_v<decltype(Packet::fds)>;
 
+template <size_t kFds>
 struct ControlBuffer {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(kFdsMax * sizeof(int))];
+  alignas(cmsghdr) char bytes[CMSG_SPACE(kFds * sizeof(int))];
 };
 
 void TakeDescriptors(msghdr& message, Packet& packet) {
@@ -24,10 +25,10 @@ void TakeDescriptors(msghdr& message, Packet& packet) {
     for (size_t i = 0; i < count; ++i) {
       int fd;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
-      if (packet.fd_count < kFdsMax) {
-        packet.fds[packet.fd_count++].Reset(fd);
+      if (packet.fd_count++ < kFdsMax) {
+        packet.fds[packet.fd_count - 1].Reset(fd);
       } else {
-        UniqueFd surplus(fd);
+        packet.surplus.Add(UniqueFd(fd));
       }
     }
   }
@@ -58,12 +59,12 @@ absl::StatusOr<UniqueFd> MakeUnixSocket() {
 }
 
 int SendPacket(int socket, std::span<const std::byte> packet, std::span<const int> fds) {
-  KVD_CHECK(fds.size() <= kFdsMax);
+  KVD_CHECK(fds.size() <= kPacketFdsMax);
   iovec part{const_cast<std::byte*>(packet.data()), packet.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  ControlBuffer control{};
+  ControlBuffer<kPacketFdsMax> control;
   if (!fds.empty()) {
     message.msg_control = control.bytes;
     message.msg_controllen = CMSG_SPACE(fds.size_bytes());
@@ -80,9 +81,8 @@ int SendPacket(int socket, std::span<const std::byte> packet, std::span<const in
 }
 
 int ReceivePacket(int socket, std::span<std::byte> buffer, Packet& packet) {
-  packet = {};
   iovec part{buffer.data(), buffer.size()};
-  ControlBuffer control{};
+  ControlBuffer<kPacketFdsMax> control;
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;

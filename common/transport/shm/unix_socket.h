@@ -29,16 +29,40 @@ absl::StatusOr<UniqueFd> MakeUnixSocket();
 // not read.
 int SendPacket(int socket, std::span<const std::byte> packet, std::span<const int> fds = {});
 
+// As many as the kernel lets one packet carry (SCM_MAX_FD). All are received: whatever had no room
+// would be closed by the kernel on this thread, for as long as that takes.
+inline constexpr size_t kPacketFdsMax = 253;
+
+// Descriptors that no packet of this protocol carries.
+class SurplusFds {
+ public:
+  SurplusFds() {}  // the array stays as it is, since few packets have any
+  ~SurplusFds() {
+    while (count_ > 0) Take().Reset();
+  }
+  SurplusFds(const SurplusFds&) = delete;
+  SurplusFds& operator=(const SurplusFds&) = delete;
+
+  size_t count() const { return count_; }
+  void Add(UniqueFd fd) { fds_.at(count_++) = fd.Release(); }
+  UniqueFd Take() { return UniqueFd(fds_.at(--count_)); }
+
+ private:
+  size_t count_ = 0;
+  std::array<int, kPacketFdsMax> fds_;
+};
+
 struct Packet {
   size_t bytes = 0;
   bool truncated = false;  // it was longer than the buffer
   bool fds_lost = false;   // descriptors did not fit, or this process may have no more of them
-  size_t fd_count = 0;
+  size_t fd_count = 0;     // of all, the surplus included
   std::array<UniqueFd, 2> fds;
+  SurplusFds surplus;
 };
 
-// Takes one packet without blocking. 0, or the errno: EAGAIN if there is none. A packet of 0 bytes
-// is the peer's end.
+// Takes one packet into a Packet that is still empty, without blocking. 0, or the errno: EAGAIN if
+// there is none. A packet of 0 bytes is the peer's end.
 int ReceivePacket(int socket, std::span<std::byte> buffer, Packet& packet);
 
 }  // namespace kvd

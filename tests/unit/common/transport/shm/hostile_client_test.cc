@@ -1,8 +1,10 @@
 // Whatever a client does to its socket and its memory, the server ends at most that client, says
 // why, gives everything back, and goes on serving the others.
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -318,6 +320,83 @@ TEST_CASE("Handshake: silent ones cannot keep others out") {
   KVD_REQUIRE_OK(ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()));
   CHECK_THAT(*silent.front()->Receive(), Catch::Contains("too many handshakes"));
   rig.CheckHonest();
+}
+
+// A TCP socket whose last close() waits for an hour: it has bytes that nobody will read.
+class LingeringSocket {
+ public:
+  LingeringSocket() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* raw = reinterpret_cast<sockaddr*>(&address);
+    socklen_t length = sizeof(address);
+    REQUIRE(bind(listener_.get(), raw, length) == 0);
+    REQUIRE(listen(listener_.get(), 1) == 0);
+    REQUIRE(getsockname(listener_.get(), raw, &length) == 0);
+    fd_ = UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const linger hour{1, 3600};
+    REQUIRE(setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)) == 0);
+    REQUIRE(connect(fd_.get(), raw, length) == 0);
+    const std::string bytes(65536, 'x');
+    while (send(fd_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) continue;
+  }
+  // Whoever takes it out of the packet then holds the last reference.
+  template <typename T>
+  void SendAway(RawShmClient& client, const T& object, size_t times = 1) {
+    const std::vector<int> fds(times, fd_.get());
+    if (client.SendObject(object, fds) != 0) {
+      // The server has ended the connection already, so this test's close would be the last.
+      const linger none{};
+      setsockopt(fd_.get(), SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    }
+    fd_.Reset();
+  }
+
+ private:
+  UniqueFd listener_;
+  UniqueFd fd_;
+};
+
+TEST_CASE("Hostile client: a descriptor whose close blocks holds nobody up") {
+  enum class Where { kHello, kNoHello, kBehindNoHello, kSegment, kSurplus, kBehindTheEnd };
+  const Where where = GENERATE(Where::kHello, Where::kNoHello, Where::kBehindNoHello,
+                               Where::kSegment, Where::kSurplus, Where::kBehindTheEnd);
+  LingeringSocket lingering;
+  HostileRig rig;
+  RawShmClient client(rig.path);
+  const bool joins = where >= Where::kSegment;
+  if (joins) REQUIRE(client.Join(MakeHello()).has_value());
+  switch (where) {
+    case Where::kHello:
+      lingering.SendAway(client, MakeHello());
+      break;
+    case Where::kNoHello:
+      lingering.SendAway(client, 'x', kPacketFdsMax);
+      break;
+    case Where::kBehindNoHello:
+      client.SendObject('x');
+      lingering.SendAway(client, MakeHello());
+      break;
+    case Where::kSegment:
+      lingering.SendAway(client, Register(9, 4096));
+      break;
+    case Where::kSurplus:
+      lingering.SendAway(client, Register(9, 4096), kPacketFdsMax);
+      break;
+    case Where::kBehindTheEnd:
+      client.SendObject(std::array<char, 7>{});
+      lingering.SendAway(client, Register(9, 4096));
+      break;
+  }
+  if (joins) {
+    client.WaitForEnd();
+  } else {
+    REQUIRE(client.Receive().has_value());
+  }
+  client.CloseSocket();
+  rig.CheckAllGone();
+  KVD_REQUIRE_OK(ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()));
 }
 
 // What a client sends and what the server pulls, step by step: nothing is polled in between.
