@@ -35,6 +35,18 @@ class FakeAdmission : public Admission {
     ++gone_;
   }
 
+  // While it lives, Admit waits, and so does the thread that called it.
+  std::unique_lock<std::mutex> Hold() { return std::unique_lock(mutex_); }
+
+  void CountRefusal() override {
+    const std::lock_guard lock(mutex_);
+    ++refused_;
+  }
+  size_t refused() const {
+    const std::lock_guard lock(mutex_);
+    return refused_;
+  }
+
   size_t live() const {
     const std::lock_guard lock(mutex_);
     return live_.size();
@@ -57,6 +69,7 @@ class FakeAdmission : public Admission {
   uint64_t last_session_ = 0;
   std::map<uint64_t, int> live_;
   size_t gone_ = 0;
+  size_t refused_ = 0;
   size_t gone_twice_ = 0;
 };
 

@@ -22,6 +22,7 @@ VerbsTarget TargetAt(uint16_t port) {
   target.host = environment.server().address;
   target.port = port;
   target.device = environment.client().device;
+  target.connect = VerbsConnectModeUnderTest();
   return target;
 }
 

@@ -83,6 +83,7 @@ TEST_CASE("verbs peer: client", "[.]") {
   target.host = environment.server().address;
   target.port = static_cast<uint16_t>(Variable(kPortVariable));
   target.device = environment.client().device;
+  target.connect = VerbsConnectModeUnderTest();
   auto channel = VerbsClientChannel::Connect(target, MakeHello(), DeadlineNs());
   KVD_REQUIRE_OK(channel);
   KVD_REQUIRE_OK((*channel)->Send(Frame("x")));

@@ -1,5 +1,7 @@
 #include "tests/conformance/verbs_under_test.h"
 
+#include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,11 @@ std::string ServerHost(const std::string& host) {
 
 }  // namespace
 
+VerbsConnectMode VerbsConnectModeUnderTest() {
+  const char* mode = std::getenv("KVD_VERBS_CONNECT");
+  return mode != nullptr && std::string_view(mode) == "tcp" ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
+}
+
 VerbsServerOptions MakeVerbsServerOptions(const FakeRegion& region, size_t pollers,
                                           const std::string& host) {
   const RdmaEnvironment environment = FindRdmaEnvironment();
@@ -51,6 +58,7 @@ VerbsServerOptions MakeVerbsServerOptions(const FakeRegion& region, size_t polle
   options.region_base = region.whole().data();
   options.region_bytes = region.whole().size();
   options.pollers = pollers;
+  options.connect = VerbsConnectModeUnderTest();
   return options;
 }
 
@@ -58,6 +66,7 @@ VerbsTarget MakeVerbsTarget(const VerbsServerTransport& server, const std::strin
   VerbsTarget target;
   target.host = ServerHost(host);
   target.port = server.port();
+  target.connect = VerbsConnectModeUnderTest();
   target.device = FindRdmaEnvironment().client().device;
   return target;
 }

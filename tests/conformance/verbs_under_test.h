@@ -17,4 +17,7 @@ VerbsServerOptions MakeVerbsServerOptions(const FakeRegion& region, size_t polle
                                           const std::string& host = "");
 VerbsTarget MakeVerbsTarget(const VerbsServerTransport& server, const std::string& host = "");
 
+// How clients and servers find each other: by rdma_cm, or with KVD_VERBS_CONNECT=tcp without it.
+VerbsConnectMode VerbsConnectModeUnderTest();
+
 }  // namespace kvd::test

@@ -192,8 +192,4 @@ absl::StatusOr<ClientPath> ConnectByCm(const VerbsTarget& target, const Hello& h
   return first;
 }
 
-absl::StatusOr<ClientPath> ConnectByTcp(const VerbsTarget&, const Hello&, int64_t) {
-  return absl::UnimplementedError("--connect=tcp");
-}
-
 }  // namespace kvd::verbs

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -64,6 +65,8 @@ void VerbsAcceptor::StopAccepting() {
     if (std::exchange(not_accepting_, true)) return;
   }
   listener_.Reset();
+  // Peers are refused at once; the descriptor stays the thread's.
+  if (tcp_listener_.valid()) shutdown(tcp_listener_.get(), SHUT_RDWR);
 }
 
 void VerbsAcceptor::Wake() {
@@ -87,13 +90,13 @@ void VerbsAcceptor::Retired(ChannelId channel) {
   Wake();
 }
 
-// --- The thread
-// ----------------------------------------------------------------------------------------------------
+// --- The thread ---
 
 void VerbsAcceptor::Run() {
   for (;;) {
-    std::array<pollfd, 3> fds{pollfd{wake_.get(), POLLIN, 0}, pollfd{events_->fd(), POLLIN, 0},
-                              pollfd{async_.fd(), POLLIN, 0}};
+    std::array<pollfd, 4> fds{pollfd{wake_.get(), POLLIN, 0},
+                              pollfd{events_ == nullptr ? -1 : events_->fd(), POLLIN, 0},
+                              pollfd{async_.fd(), POLLIN, 0}, pollfd{tcp_epoll_.get(), POLLIN, 0}};
     poll(fds.data(), fds.size(), WaitMs());
     {
       const std::lock_guard lock(mutex_);
@@ -106,13 +109,15 @@ void VerbsAcceptor::Run() {
     TakeCommands();
     if (fds[1].revents != 0) TakeCmEvents();
     if (fds[2].revents != 0) TakeAsyncEvents();
+    if (fds[3].revents != 0) TakeTcpEvents();
     DropLate();
   }
 }
 
 int VerbsAcceptor::WaitMs() const {
-  if (handshakes_ == 0) return -1;
+  if (handshakes_ == 0 && greetings_.empty()) return -1;
   int64_t until_ns = std::numeric_limits<int64_t>::max();
+  for (const auto& [fd, greeting] : greetings_) until_ns = std::min(until_ns, greeting.deadline_ns);
   for (const auto& [id, connection] : connections_) {
     if (connection.deadline_ns != 0) until_ns = std::min(until_ns, connection.deadline_ns);
   }
@@ -121,8 +126,10 @@ int VerbsAcceptor::WaitMs() const {
 }
 
 void VerbsAcceptor::DropLate() {
-  if (handshakes_ == 0) return;
+  if (handshakes_ == 0 && greetings_.empty()) return;
   const int64_t now_ns = NowNs();
+  std::erase_if(greetings_,
+                [&](const auto& greeting) { return greeting.second.deadline_ns <= now_ns; });
   for (auto& [id, connection] : connections_) {
     if (connection.deadline_ns == 0 || connection.deadline_ns > now_ns) continue;
     connection.deadline_ns = 0;
@@ -212,8 +219,7 @@ void VerbsAcceptor::EndAll(const absl::Status& cause) {
   for (auto& [id, connection] : connections_) connection.endpoint->End(id, cause, false);
 }
 
-// --- A new connection
-// ----------------------------------------------------------------------------------------------
+// --- A new connection ---
 
 void VerbsAcceptor::Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why) {
   Count(options_.counters->rejects);
@@ -237,12 +243,7 @@ void VerbsAcceptor::Connect(CmEvent event) {
     accepted = absl::ResourceExhaustedError("kvd is out of memory");
   }
   if (accepted.ok()) return;
-  WelcomeStatus status = WelcomeStatus::kInternal;
-  if (absl::IsFailedPrecondition(accepted)) status = WelcomeStatus::kWrongVersion;
-  if (absl::IsInvalidArgument(accepted)) status = WelcomeStatus::kMalformed;
-  if (absl::IsResourceExhausted(accepted)) status = WelcomeStatus::kFull;
-  if (absl::IsPermissionDenied(accepted)) status = WelcomeStatus::kNotAdmitted;
-  if (id.get() != nullptr) Reject(id.get(), status, ToStd(accepted.message()));
+  if (id.get() != nullptr) Reject(id.get(), RefusalOf(accepted), ToStd(accepted.message()));
 }
 
 // Takes the id only if the connection was handed to an endpoint.
@@ -255,18 +256,43 @@ absl::Status VerbsAcceptor::Accept(const CmEvent& event, CmId& id) {
     return absl::PermissionDeniedError(
         absl::StrCat("kvd serves by ", options_.pd->context()->name(), ", not by ", device));
   }
+  const ReadDepth depth =
+      Negotiate(options_.limits.depth, event.responder_resources, event.initiator_depth);
+  Connection connection;
+  connection.address = ToText(rdma_get_peer_addr(id.get()));
+  const auto bring_up = [&](QueuePair& qp) -> absl::Status {
+    KVD_RETURN_IF_ERROR(qp.InitByCm(id.get()));
+    return qp.ConnectByCm(id.get(), depth);
+  };
+  KVD_ASSIGN_OR_RETURN(const ChannelId channel,
+                       Open(data.credits_wanted, depth, bring_up, std::move(connection)));
+  Connection& opened = connections_.at(channel);
+  opened.id = std::move(id);
+  opened.id.get()->context = reinterpret_cast<void*>(static_cast<uint64_t>(channel));
+  rdma_conn_param parameters{};
+  parameters.responder_resources = depth.responder;
+  parameters.initiator_depth = depth.initiator;
+  parameters.rnr_retry_count = kRnrRetryForEver;
+  parameters.qp_num = opened.qp->number();
+  parameters.srq = 1;
+  if (rdma_accept(opened.id.get(), &parameters) != 0) {
+    opened.endpoint->End(channel, ErrnoStatus("accepting an RDMA connection"), false);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ChannelId> VerbsAcceptor::Open(
+    uint32_t credits_wanted, const ReadDepth& depth,
+    const std::function<absl::Status(QueuePair&)>& bring_up, Connection connection) {
   if (handshakes_ >= kHandshakesMax)
     return absl::ResourceExhaustedError("too many handshakes at once");
-
   VerbsServerEndpoint& endpoint =
       **std::min_element(options_.endpoints.begin(), options_.endpoints.end(),
                          [](const VerbsServerEndpoint* a, const VerbsServerEndpoint* b) {
                            return a->load() < b->load();
                          });
-  const uint32_t credits = std::clamp<uint32_t>(data.credits_wanted, 1, kCreditsMax);
+  const uint32_t credits = std::clamp<uint32_t>(credits_wanted, 1, kCreditsMax);
   KVD_RETURN_IF_ERROR(endpoint.Reserve(credits));
-  const ReadDepth depth =
-      Negotiate(options_.limits.depth, event.responder_resources, event.initiator_depth);
   QueuePairOptions wanted;
   wanted.pd = options_.pd;
   wanted.cq = endpoint.cq();
@@ -274,42 +300,24 @@ absl::Status VerbsAcceptor::Accept(const CmEvent& event, CmId& id) {
   wanted.send_requests = VerbsServerChannel::SendsMax(credits);
   wanted.inline_bytes_wanted = kInlineBytesWanted;
   absl::StatusOr<std::shared_ptr<QueuePair>> qp = QueuePair::Create(wanted);
-  absl::Status ready = qp.status();
-  if (ready.ok()) ready = (*qp)->InitByCm(id.get());
-  if (ready.ok()) ready = (*qp)->ConnectByCm(id.get(), depth);
+  const absl::Status ready = qp.ok() ? bring_up(**qp) : qp.status();
   if (!ready.ok()) {
     endpoint.GiveUp(credits);
     return ready;
   }
-
   const ChannelId channel{next_id_++};
-  id.get()->context = reinterpret_cast<void*>(static_cast<uint64_t>(channel));
-  endpoint.Adopt(std::make_unique<VerbsServerChannel>(
-      channel, *qp, credits, std::min<uint32_t>(depth.initiator, kPullReadsMax)));
-  Connection connection;
   connection.qp = *qp;
   connection.endpoint = &endpoint;
-  connection.address = ToText(rdma_get_peer_addr(id.get()));
   connection.queue_credits = credits;
   connection.deadline_ns = NowNs() + kHandshakeNs;
-  connection.id = std::move(id);
-  rdma_conn_param parameters{};
-  parameters.responder_resources = depth.responder;
-  parameters.initiator_depth = depth.initiator;
-  parameters.rnr_retry_count = kRnrRetryForEver;
-  parameters.qp_num = (*qp)->number();
-  parameters.srq = 1;
-  rdma_cm_id* raw = connection.id.get();
   connections_.emplace(channel, std::move(connection));
   ++handshakes_;
-  if (rdma_accept(raw, &parameters) != 0) {
-    endpoint.End(channel, ErrnoStatus("accepting an RDMA connection"), false);
-  }
-  return absl::OkStatus();
+  endpoint.Adopt(std::make_unique<VerbsServerChannel>(
+      channel, *qp, credits, std::min<uint32_t>(depth.initiator, kPullReadsMax)));
+  return channel;
 }
 
-// --- Its hello
-// -----------------------------------------------------------------------------------------------------
+// --- Its hello ---
 
 void VerbsAcceptor::Refuse(Connection& connection, ChannelId channel, const Welcome& refusal,
                            const absl::Status& cause) {

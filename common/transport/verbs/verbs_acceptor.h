@@ -40,6 +40,8 @@ class VerbsAcceptor final : public ConnectionOwner {
     uint32_t frame_bytes = 0;
     std::function<void(const std::string&)> log;
     Counters* counters = nullptr;
+    uint8_t port = 1;    // of the device, for TCP exchanges
+    int gid_index = -1;  // for TCP exchanges; -1: chosen
   };
 
   VerbsAcceptor(Options options, std::shared_ptr<CmEventChannel> events);
@@ -51,8 +53,9 @@ class VerbsAcceptor final : public ConnectionOwner {
     options_.endpoints = std::move(endpoints);
   }
 
-  // Begins to accept at a bound id of events(); once.
+  // Begins to accept at a bound id of the event channel, or at a TCP socket that listens; once.
   absl::Status Start(CmId bound, Admission& admission);
+  absl::Status StartTcp(UniqueFd listening, Admission& admission);
 
   // From its return on nobody new is accepted; those in their handshake are told. Idempotent.
   void StopAccepting();
@@ -62,7 +65,8 @@ class VerbsAcceptor final : public ConnectionOwner {
 
  private:
   struct Connection {
-    CmId id;
+    CmId id;          // of rdma_cm, or
+    UniqueFd socket;  // of a TCP exchange
     std::shared_ptr<QueuePair> qp;
     VerbsServerEndpoint* endpoint = nullptr;
     std::string address;
@@ -86,6 +90,10 @@ class VerbsAcceptor final : public ConnectionOwner {
 
   void Connect(CmEvent event);
   absl::Status Accept(const CmEvent& event, CmId& id);
+  // Makes the queue pair, brings it up and hands it to an endpoint.
+  absl::StatusOr<ChannelId> Open(uint32_t credits_wanted, const ReadDepth& depth,
+                                 const std::function<absl::Status(QueuePair&)>& bring_up,
+                                 Connection connection);
   void Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why);
   void Ended(ChannelId channel, const absl::Status& cause);
   void EndAll(const absl::Status& cause);
@@ -94,10 +102,24 @@ class VerbsAcceptor final : public ConnectionOwner {
   void Refuse(Connection& connection, ChannelId channel, const Welcome& refusal,
               const absl::Status& cause);
 
+  void TakeTcpEvents();
+  void AcceptTcp();
+  void TakeExchange(int fd);
+  absl::Status Exchange(UniqueFd& socket, std::span<const std::byte> request);
+
+  // A TCP peer that has not said all yet.
+  struct Greeting {
+    UniqueFd socket;
+    int64_t deadline_ns = 0;
+    std::vector<std::byte> bytes;
+  };
+
   Options options_;
-  std::shared_ptr<CmEventChannel> events_;
+  std::shared_ptr<CmEventChannel> events_;  // null: TCP only
   AsyncEvents async_;
   CmId listener_;
+  UniqueFd tcp_listener_;
+  UniqueFd tcp_epoll_;
   UniqueFd wake_;
   Admission* admission_ = nullptr;
 
@@ -108,6 +130,7 @@ class VerbsAcceptor final : public ConnectionOwner {
 
   // The thread's own, from here on.
   std::map<ChannelId, Connection> connections_;
+  std::map<int, Greeting> greetings_;
   uint64_t next_id_ = 1;
   size_t handshakes_ = 0;
   std::thread thread_;

@@ -140,8 +140,7 @@ class Channel final : public ClientChannel {
   absl::Status broken_;
 };
 
-// --- Opening
-// -------------------------------------------------------------------------------------------------------
+// --- Opening ---
 
 absl::Status Channel::Open(const Hello& hello, int64_t deadline_ns) {
   KVD_RETURN_IF_ERROR(SayHello(hello));
@@ -262,8 +261,7 @@ absl::Status Channel::CheckRegion() {
   return absl::OkStatus();
 }
 
-// --- Completions
-// ---------------------------------------------------------------------------------------------------
+// --- Completions ---
 
 absl::Status Channel::PostReceive(uint32_t slot) {
   ibv_sge into{reinterpret_cast<uint64_t>(ReceiveAt(slot)), static_cast<uint32_t>(message_bytes_),
@@ -399,8 +397,7 @@ void Channel::TakeSocket() {
   Break(absl::UnavailableError("the server went away"));
 }
 
-// --- The interface
-// -------------------------------------------------------------------------------------------------
+// --- The interface ---
 
 absl::Status Channel::status() {
   if (!broken_.ok()) return broken_;

@@ -66,8 +66,7 @@ class VerbsServerEndpoint::Batch {
   size_t count_ = 0;
 };
 
-// --- Making and reaching it
-// ----------------------------------------------------------------------------------------
+// --- Making and reaching it ---
 
 absl::StatusOr<std::unique_ptr<VerbsServerEndpoint>> VerbsServerEndpoint::Create(
     const Options& options) {
@@ -205,8 +204,7 @@ VerbsServerChannel* VerbsServerEndpoint::FindByQueuePair(uint32_t number) {
   return again == by_qp_.end() ? nullptr : again->second;
 }
 
-// --- Polling
-// -------------------------------------------------------------------------------------------------------
+// --- Polling ---
 
 size_t VerbsServerEndpoint::Poll(std::span<ServerEvent> events) {
   Batch batch(events);
@@ -346,8 +344,7 @@ void VerbsServerEndpoint::EmitClosed(Batch& batch) {
   }
 }
 
-// --- Completions
-// ---------------------------------------------------------------------------------------------------
+// --- Completions ---
 
 void VerbsServerEndpoint::TakeCompletions(Batch& batch) {
   if (batch.room() == 0) return;
@@ -473,8 +470,7 @@ void VerbsServerEndpoint::SendDone(Channel& channel, uint64_t cookie, bool ok) {
   channel.pulls.pop_front();
 }
 
-// --- Replies and pulls
-// ---------------------------------------------------------------------------------------------
+// --- Replies and pulls ---
 
 bool VerbsServerEndpoint::QueueMessage(Channel& channel, uint8_t kind, const FrameParts& body) {
   if (channel.sends.room() <=
@@ -570,8 +566,7 @@ void VerbsServerEndpoint::PumpPulls(Channel& channel) {
   PostAll(channel);
 }
 
-// --- The end of a channel
-// ------------------------------------------------------------------------------------------
+// --- The end of a channel ---
 
 void VerbsServerEndpoint::Close(ChannelId id, const absl::Status& reason) {
   if (Channel* channel = Find(id)) BeginClose(*channel, reason, true);
@@ -620,8 +615,7 @@ void VerbsServerEndpoint::FinishDrain(Channel& channel) {
   gone_.push_back(channel.id);
 }
 
-// --- Time and sleep
-// ------------------------------------------------------------------------------------------------
+// --- Time and sleep ---
 
 void VerbsServerEndpoint::Tick(int64_t now_ns) {
   for (size_t i = closing_.size(); i-- > 0;) {

@@ -1,6 +1,8 @@
 #include "common/transport/verbs/verbs_server_transport.h"
 
+#include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -8,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
+#include "common/base/unique_fd.h"
 #include "common/transport/verbs/address.h"
 #include "common/transport/verbs/cm_id.h"
 #include "common/transport/verbs/limits.h"
@@ -81,6 +84,22 @@ absl::StatusOr<CmId> Bind(std::shared_ptr<CmEventChannel> events, const HostPort
   return last;
 }
 
+absl::StatusOr<UniqueFd> BindTcp(const HostPort& listen, SocketAddress& bound_to) {
+  KVD_ASSIGN_OR_RETURN(const auto addresses, Resolve(listen, true));
+  absl::Status last;
+  for (const SocketAddress& address : addresses) {
+    UniqueFd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int yes = 1;
+    if (socket.valid()) setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (socket.valid() && bind(socket.get(), address.get(), address.length) == 0) {
+      bound_to.length = sizeof(bound_to.storage);
+      if (getsockname(socket.get(), bound_to.get(), &bound_to.length) == 0) return socket;
+    }
+    last = ErrnoStatus(absl::StrCat("listening by TCP on ", ToText(address.get())));
+  }
+  return last;
+}
+
 class Transport final : public VerbsServerTransport {
  public:
   explicit Transport(const VerbsServerOptions& options) : options_(options) {}
@@ -91,6 +110,7 @@ class Transport final : public VerbsServerTransport {
   absl::Status Init();
 
   absl::Status Start(Admission& admission) override {
+    if (listening_.valid()) return acceptor_->StartTcp(std::move(listening_), admission);
     return acceptor_->Start(std::move(bound_), admission);
   }
   ServerEndpoint& endpoint(size_t poller) override { return *endpoints_.at(poller); }
@@ -110,17 +130,27 @@ class Transport final : public VerbsServerTransport {
   uint8_t device_port_ = 1;
   uint16_t port_ = 0;
   std::string listen_text_;
-  CmId bound_;
+  CmId bound_;          // kCm, until Start
+  UniqueFd listening_;  // kTcp, until Start
   std::vector<std::unique_ptr<VerbsServerEndpoint>> endpoints_;
   std::unique_ptr<VerbsAcceptor> acceptor_;
 };
 
 absl::Status Transport::Init() {
   KVD_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options_.listen));
-  KVD_ASSIGN_OR_RETURN(auto events, CmEventChannel::Create());
-  KVD_ASSIGN_OR_RETURN(bound_, Bind(events, listen));
-  port_ = ntohs(rdma_get_src_port(bound_.get()));
-  listen_text_ = ToText(rdma_get_local_addr(bound_.get()));
+  std::shared_ptr<CmEventChannel> events;
+  SocketAddress bound_to;
+  if (options_.connect == VerbsConnectMode::kCm) {
+    KVD_ASSIGN_OR_RETURN(events, CmEventChannel::Create());
+    KVD_ASSIGN_OR_RETURN(bound_, Bind(events, listen));
+    port_ = ntohs(rdma_get_src_port(bound_.get()));
+    listen_text_ = ToText(rdma_get_local_addr(bound_.get()));
+  } else {
+    KVD_ASSIGN_OR_RETURN(listening_, BindTcp(listen, bound_to));
+    // At the same place for IPv6.
+    port_ = ntohs(reinterpret_cast<const sockaddr_in*>(bound_to.get())->sin_port);
+    listen_text_ = absl::StrCat(ToText(bound_to.get()), " (TCP)");
+  }
   KVD_ASSIGN_OR_RETURN(const auto device, ChooseDevice(options_.device, bound_.get()));
   device_port_ = device.second;
   KVD_ASSIGN_OR_RETURN(auto context, RdmaContext::Open(device.first));
@@ -145,6 +175,8 @@ absl::Status Transport::Init() {
   accepting.frame_bytes = options_.frame_bytes;
   accepting.log = options_.log;
   accepting.counters = &counters_;
+  accepting.port = device_port_;
+  accepting.gid_index = options_.gid_index;
   acceptor_ = std::make_unique<VerbsAcceptor>(std::move(accepting), std::move(events));
   std::vector<VerbsServerEndpoint*> raw;
   for (size_t i = 0; i < options_.pollers; ++i) {

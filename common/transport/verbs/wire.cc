@@ -48,6 +48,14 @@ RejectData MakeReject(WelcomeStatus status, std::string_view why) {
   return data;
 }
 
+WelcomeStatus RefusalOf(const absl::Status& status) {
+  if (absl::IsFailedPrecondition(status)) return WelcomeStatus::kWrongVersion;
+  if (absl::IsInvalidArgument(status)) return WelcomeStatus::kMalformed;
+  if (absl::IsResourceExhausted(status)) return WelcomeStatus::kFull;  // it may be better later
+  if (absl::IsPermissionDenied(status)) return WelcomeStatus::kNotAdmitted;
+  return WelcomeStatus::kInternal;
+}
+
 absl::Status RejectStatus(std::span<const std::byte> bytes) {
   RejectData data{};
   if (bytes.size() >= sizeof(data)) std::memcpy(&data, bytes.data(), sizeof(data));

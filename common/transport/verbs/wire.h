@@ -78,6 +78,9 @@ absl::Status ParseConnectData(std::span<const std::byte> bytes, ConnectData& dat
 
 RejectData MakeReject(WelcomeStatus status, std::string_view why);
 
+// Which refusal an error on the server's side means.
+WelcomeStatus RefusalOf(const absl::Status& status);
+
 // The error that a rejection means; of one that is not kvd's, Unavailable.
 absl::Status RejectStatus(std::span<const std::byte> bytes);
 
