@@ -39,6 +39,8 @@ class Admission {
   // never reached a poller.
   virtual Welcome Admit(const PeerIdentity& peer, const Hello& hello) = 0;
   virtual void Gone(uint64_t session_id) = 0;
+  // The transport refused a client itself, before or after it asked Admit.
+  virtual void CountRefusal() {}
 };
 
 struct ServerEvent {

@@ -31,6 +31,7 @@ class AdmissionPolicy final : public Admission {
 
   Welcome Admit(const PeerIdentity& peer, const Hello& hello) override;
   void Gone(uint64_t session_id) override;
+  void CountRefusal() override { refused_.fetch_add(1, std::memory_order_relaxed); }
 
   // From now on everybody is refused with kShuttingDown.
   void BeginShutdown() { shutting_down_.store(true, std::memory_order_relaxed); }

@@ -108,7 +108,10 @@ absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& 
 
   std::byte frame[sizeof(Welcome) + 1];
   Packet packet;
-  if (const int error = ReceivePacket(fd, frame, packet); error != 0 || packet.bytes == 0) {
+  int error = ReceivePacket(fd, frame, packet);
+  // A server that closed before it read the Hello: the error comes first, then what it has sent.
+  if (error == ECONNRESET || error == EPIPE) error = ReceivePacket(fd, frame, packet);
+  if (error != 0 || packet.bytes == 0) {
     return absl::UnavailableError(
         absl::StrCat("kvd at ", path, " closed the connection during the handshake"));
   }

@@ -34,11 +34,6 @@ PeerSocket Accept(int listener) {
   return PeerSocket(UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
 }
 
-void Refuse(int socket, WelcomeStatus status, std::string_view why) {
-  const Welcome refusal = MakeRefusal(status, why);
-  SendPacket(socket, std::as_bytes(std::span(&refusal, 1)));
-}
-
 PeerIdentity IdentityOf(int socket, const std::string& path) {
   PeerIdentity peer;
   peer.transport = "shm";
@@ -119,10 +114,24 @@ void ShmAcceptor::Watch(int fd) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-// The socket may be closed later than it goes (descriptor_closer.h).
-void ShmAcceptor::Drop(std::list<Handshake>::iterator handshake) {
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, handshake->socket.get(), nullptr);
-  handshakes_.erase(handshake);
+void ShmAcceptor::Refuse(int socket, WelcomeStatus status, std::string_view why) {
+  const Welcome refusal = MakeRefusal(status, why);
+  SendPacket(socket, std::as_bytes(std::span(&refusal, 1)));
+  options_.admission->CountRefusal();
+}
+
+// Answers the oldest half-open client if it has spoken by now, and otherwise refuses it. False: it
+// was answered.
+bool ShmAcceptor::GiveUpOldest(WelcomeStatus status, std::string_view why) {
+  const int fd = handshakes_.front().socket.get();
+  const size_t before = handshakes_.size();
+  Answer(fd);
+  if (handshakes_.size() < before) return false;
+  Refuse(fd, status, why);
+  // The socket may be closed later than it goes (descriptor_closer.h).
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  handshakes_.pop_front();
+  return true;
 }
 
 void ShmAcceptor::Run() {
@@ -138,13 +147,14 @@ void ShmAcceptor::Run() {
         return;
       }
       if (fd == listener_.get()) {
-        AcceptAll();
+        AcceptSome();
       } else {
         Answer(fd);
       }
     }
     DropLate();
-    if (resume_at_ns_ != 0 && NowNs() >= resume_at_ns_) ResumeAccepting();
+    const bool room = resume_with_room_ && handshakes_.size() < kHandshakesMax;
+    if (resume_at_ns_ != 0 && (room || NowNs() >= resume_at_ns_)) ResumeAccepting();
   }
 }
 
@@ -156,23 +166,38 @@ int ShmAcceptor::WaitMs() const {
   return static_cast<int>(std::max<int64_t>(0, until_ns - NowNs()) / 1'000'000 + 1);
 }
 
-void ShmAcceptor::AcceptAll() {
-  for (;;) {
+void ShmAcceptor::AcceptSome() {
+  for (size_t i = 0; i < kAcceptedPerRound && MakeRoom(); ++i) {
     PeerSocket socket = Accept(listener_.get());
     if (!socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EAGAIN) PauseAccepting();  // EMFILE, ENFILE, ENOMEM
       return;
     }
-    if (handshakes_.size() == kHandshakesMax) {
-      // An honest client says Hello at once, so whoever has been silent longest is the one to give
-      // up.
-      Refuse(handshakes_.front().socket.get(), WelcomeStatus::kFull, "too many handshakes at once");
-      Drop(handshakes_.begin());
-    }
-    Watch(socket.get());
+    const int fd = socket.get();
+    Watch(fd);
     handshakes_.push_back(Handshake{std::move(socket), NowNs() + kHandshakeNs});
+    Answer(fd);  // it may have spoken already
   }
+}
+
+// False: nobody can be accepted now. An honest client says Hello as soon as it gets the processor,
+// so whoever has been silent longest is the one to give up, but not at once.
+bool ShmAcceptor::MakeRoom() {
+  if (handshakes_.size() < kHandshakesMax) return true;
+  const int64_t patient_until_ns = handshakes_.front().deadline_ns - kHandshakeNs + kGraceNs;
+  if (NowNs() < patient_until_ns) {
+    resume_with_room_ = true;
+    StopListening(patient_until_ns);
+    return false;
+  }
+  GiveUpOldest(WelcomeStatus::kFull, "too many handshakes at once");
+  return true;
+}
+
+void ShmAcceptor::StopListening(int64_t until_ns) {
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
+  resume_at_ns_ = until_ns;
 }
 
 // Without descriptors the listener would stay readable and this thread would spin: it tells one
@@ -185,20 +210,19 @@ void ShmAcceptor::PauseAccepting() {
   }
   socket.Reset();
   spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener_.get(), nullptr);
-  resume_at_ns_ = NowNs() + kPauseNs;
+  StopListening(NowNs() + kPauseNs);
 }
 
 void ShmAcceptor::ResumeAccepting() {
   resume_at_ns_ = 0;
+  resume_with_room_ = false;
   Watch(listener_.get());
 }
 
 void ShmAcceptor::DropLate() {
   const int64_t now_ns = NowNs();
   while (!handshakes_.empty() && handshakes_.front().deadline_ns <= now_ns) {
-    Refuse(handshakes_.front().socket.get(), WelcomeStatus::kMalformed, "no hello within 2 s");
-    Drop(handshakes_.begin());
+    GiveUpOldest(WelcomeStatus::kMalformed, "no hello within 2 s");
   }
 }
 

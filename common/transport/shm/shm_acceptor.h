@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -19,7 +20,11 @@ namespace kvd {
 
 class ShmAcceptor {
  public:
-  static constexpr size_t kHandshakesMax = 64;            // at once; the oldest makes room
+  // Half-open connections at once. The oldest makes room, but none before it has had kGraceNs to
+  // say Hello: until then further clients wait in the listener's queue.
+  static constexpr size_t kHandshakesMax = 512;
+  static constexpr int64_t kGraceNs = 100'000'000;
+  static constexpr size_t kAcceptedPerRound = 16;         // then those that speak are answered
   static constexpr int64_t kHandshakeNs = 2'000'000'000;  // for a client's Hello to arrive
   static constexpr int64_t kPauseNs = 100'000'000;  // before accepting again without descriptors
 
@@ -50,8 +55,11 @@ class ShmAcceptor {
   void Run();
   int WaitMs() const;
   void Watch(int fd);
-  void Drop(std::list<Handshake>::iterator handshake);
-  void AcceptAll();
+  void Refuse(int socket, WelcomeStatus status, std::string_view why);
+  bool GiveUpOldest(WelcomeStatus status, std::string_view why);
+  void AcceptSome();
+  bool MakeRoom();
+  void StopListening(int64_t until_ns);
   void PauseAccepting();
   void ResumeAccepting();
   void DropLate();
@@ -67,7 +75,8 @@ class ShmAcceptor {
   UniqueFd stop_;
   UniqueFd spare_;  // given up for a moment to refuse a client when there are no other descriptors
   std::list<Handshake> handshakes_;  // oldest first
-  int64_t resume_at_ns_ = 0;         // not 0: not accepting until then
+  int64_t resume_at_ns_ = 0;         // not 0: not accepting until then,
+  bool resume_with_room_ = false;    // or until a handshake has ended
   std::thread thread_;
 };
 

@@ -10,8 +10,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "common/base/checksum.h"
@@ -314,12 +316,55 @@ TEST_CASE("Handshake: one who says nothing is told so after two seconds and drop
 TEST_CASE("Handshake: silent ones cannot keep others out") {
   HostileRig rig;
   std::vector<std::unique_ptr<RawShmClient>> silent;
-  for (size_t i = 0; i < 3 * ShmAcceptor::kHandshakesMax; ++i) {
+  for (size_t i = 0; i < ShmAcceptor::kHandshakesMax + 64; ++i) {
     silent.push_back(std::make_unique<RawShmClient>(rig.path));
   }
   KVD_REQUIRE_OK(ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()));
   CHECK_THAT(*silent.front()->Receive(), Catch::Contains("too many handshakes"));
+  CHECK(rig.admission.refused() > 0);
   rig.CheckHonest();
+}
+
+// Fewer than the listener's queue holds, so that no connect waits.
+constexpr size_t kListenerQueue = 400;
+
+TEST_CASE("Handshake: however many connect at once, whoever has spoken is admitted") {
+  HostileRig rig;
+  std::vector<std::unique_ptr<RawShmClient>> clients;
+  std::unique_lock hold = rig.admission.Hold();
+  for (size_t i = 0; i < kListenerQueue; ++i) {
+    clients.push_back(std::make_unique<RawShmClient>(rig.path));
+    REQUIRE(clients.back()->SendObject(MakeHello()) == 0);
+  }
+  hold.unlock();  // now all of them are there at once
+  for (const auto& client : clients) {
+    const auto answer = client->Receive();
+    REQUIRE(answer.has_value());
+    Welcome welcome;
+    std::memcpy(&welcome, answer->data(), sizeof(welcome));
+    CHECK(welcome.status == static_cast<uint32_t>(WelcomeStatus::kAdmitted));
+  }
+  CHECK(rig.admission.refused() == 0);
+}
+
+TEST_CASE("Handshake: 300 clients connect at once, beside one that connects and leaves") {
+  HostileRig rig;
+  std::atomic<bool> stop{false};
+  std::thread loop([&] {
+    while (!stop) RawShmClient leaves_at_once(rig.path);
+  });
+  std::atomic<size_t> admitted{0};
+  std::vector<std::thread> clients;
+  for (int i = 0; i < 300; ++i) {
+    clients.emplace_back([&] {
+      if (ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()).ok()) ++admitted;
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  stop = true;
+  loop.join();
+  CHECK(admitted == 300);
+  CHECK(rig.admission.refused() == 0);
 }
 
 // A TCP socket whose last close() waits for an hour: it has bytes that nobody will read.
