@@ -1,19 +1,16 @@
 // Processes that die or stop at any instant: what the others see, and what comes back.
-#include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "client/kv_client.h"
-#include "common/base/clock.h"
 #include "common/base/random.h"
 #include "tests/stress/hunt_value.h"
+#include "tests/stress/victims.h"
 #include "tests/support/kvd_process.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
@@ -23,69 +20,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-constexpr uint64_t kKeys = 16;
-
-std::unique_ptr<Client> ConnectTo(const KvdProcess& kvd, const ClientOptions& options = {}) {
-  auto client = Client::Connect(kvd.target(), options);
-  KVD_REQUIRE_OK(client);
-  return *std::move(client);
-}
-
-uint64_t Stat(Client& client, const std::string& name) {
-  const auto stats = client.Stats();
-  KVD_REQUIRE_OK(stats);
-  for (const auto& [key, value] : *stats) {
-    if (key == name) return std::strtoull(value.c_str(), nullptr, 10);
-  }
-  FAIL("kvd has no statistic " << name);
-  return 0;
-}
-
-// Polls until `holds`, up to 10 s.
-bool Eventually(const std::function<bool()>& holds) {
-  for (int tries = 0; tries < 10'000; ++tries) {
-    if (holds()) return true;
-    usleep(1000);
-  }
-  return false;
-}
-
-size_t OpenDescriptors(pid_t pid) {
-  DIR* directory = opendir(("/proc/" + std::to_string(pid) + "/fd").c_str());
-  size_t count = 0;
-  while (directory != nullptr && readdir(directory) != nullptr) ++count;
-  if (directory != nullptr) closedir(directory);
-  return count;
-}
-
-// Writes and reads until it is killed. Values of up to 128 KiB are pulled from its memory by kvd.
-[[noreturn]] void RunVictim(const std::string& target, uint64_t seed) {
-  auto client = Client::Connect(target);
-  if (!client.ok()) std::_Exit(1);
-  Random random(seed);
-  std::string value;
-  for (uint64_t generation = seed << 20 | 1;; ++generation) {
-    const uint64_t key = random.Uniform(kKeys);
-    if (IsDelete(generation)) continue;
-    MakeHuntValue(key, generation, value);
-    if (!(*client)->Put(HuntKey(key), value).ok()) std::_Exit(1);
-    static_cast<void>((*client)->Get(HuntKey(key), value));
-  }
-}
-
-pid_t StartVictim(const std::string& target, uint64_t seed) {
-  const pid_t child = fork();
-  if (child == 0) RunVictim(target, seed);
-  return child;
-}
-
-bool KillVictim(pid_t victim) {
-  kill(victim, SIGKILL);
-  int status = 0;
-  waitpid(victim, &status, 0);
-  return WIFSIGNALED(status);
-}
 
 }  // namespace
 
@@ -104,7 +38,7 @@ TEST_CASE("Kill: clients killed at any instant leave whole values and no trace i
     for (uint64_t i = 0; i < 2; ++i) victims.push_back(StartVictim(kvd.target(), round * 2 + i));
     usleep(static_cast<useconds_t>(random.Between(1000, 15'000)));
     for (const pid_t victim : victims) REQUIRE(KillVictim(victim));
-    for (uint64_t key = 0; key < kKeys; ++key) {
+    for (uint64_t key = 0; key < kVictimKeys; ++key) {
       const absl::Status status = observer->Get(HuntKey(key), value);
       INFO("key " << key << ": " << status);
       REQUIRE((absl::IsNotFound(status) || status.ok()));
@@ -113,7 +47,7 @@ TEST_CASE("Kill: clients killed at any instant leave whole values and no trace i
   }
 
   REQUIRE(Eventually([&] { return Stat(*observer, "sessions") == 1; }));
-  for (uint64_t key = 0; key < kKeys; ++key) static_cast<void>(observer->Delete(HuntKey(key)));
+  for (uint64_t key = 0; key < kVictimKeys; ++key) static_cast<void>(observer->Delete(HuntKey(key)));
   REQUIRE(Eventually([&] { return OpenDescriptors(kvd.pid()) == descriptors; }));
   REQUIRE(Stat(*observer, "items") == 0);
   // The heap may keep one span per size class for the next item.
