@@ -1,5 +1,7 @@
 #include "client/internal/target.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <system_error>
@@ -20,6 +22,13 @@ absl::Status Wrong(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("target '", ToAbsl(text), "': ", ToAbsl(why),
                                                  "; it is shm:PATH, /PATH, rdma:HOST:PORT, HOST:PORT, or empty for "
                                                  "the default socket"));
+}
+
+bool IsPath(std::string_view text) {
+  const size_t end = text.find_first_of("/:");
+  if (end != std::string_view::npos) return text[end] == '/';
+  struct stat facts;
+  return text.ends_with(".sock") || (stat(std::string(text).c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode));
 }
 
 Target ShmTarget(std::string path) {
@@ -75,7 +84,7 @@ absl::StatusOr<Target> RdmaTarget(std::string_view text, std::string_view place,
 absl::StatusOr<Target> ParseTarget(std::string_view text) {
   if (text.empty() || text == kShmScheme) return ShmTarget(DefaultSocketPath());
   if (text.starts_with(kShmScheme)) return ShmTarget(std::string(text.substr(kShmScheme.size())));
-  if (text.front() == '/') return ShmTarget(std::string(text));
+  if (IsPath(text)) return ShmTarget(std::string(text));
   if (text.starts_with(kRdmaScheme)) return RdmaTarget(text, text.substr(kRdmaScheme.size()), /*port_needed=*/false);
   return RdmaTarget(text, text, /*port_needed=*/true);
 }

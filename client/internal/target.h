@@ -20,7 +20,8 @@ struct Target {
   std::string name;         // for people, and parsed to the same again: "shm:/run/kvd/kvd.sock", "rdma:[fe80::1%ib0]:7711"
 };
 
-// "shm:PATH", "/PATH", or empty: the default socket of this user. "rdma:HOST", "rdma:HOST:PORT", "HOST:PORT": a kvd on
+// "shm:PATH", a path (with a slash before any colon, or with the ending ".sock", or of a socket that is there, and no
+// colon), or empty: the default socket of this user. "rdma:HOST", "rdma:HOST:PORT", "HOST:PORT": a kvd on
 // another host (or this one) by RDMA; an IPv6 address stands in brackets. InvalidArgument names the target and what is
 // wrong with it.
 absl::StatusOr<Target> ParseTarget(std::string_view text);

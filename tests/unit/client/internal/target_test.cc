@@ -1,13 +1,20 @@
 #include "client/internal/target.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fstream>
+
 #include "common/transport/shm/default_path.h"
 #include "tests/support/status_testing.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 namespace kvd::test {
 
 TEST_CASE("Target: paths and shm: are shared memory") {
-  for (const auto& [text, path] : {std::pair{"shm:/run/a.sock", "/run/a.sock"}, {"/tmp/b", "/tmp/b"}, {"shm:rel", "rel"}}) {
+  for (const auto& [text, path] : {std::pair{"shm:/run/a.sock", "/run/a.sock"}, {"/tmp/b", "/tmp/b"}, {"shm:rel", "rel"}, {"rel.sock", "rel.sock"}, {"./a:b", "./a:b"}, {"a/b", "a/b"}}) {
     const auto target = ParseTarget(text);
     KVD_REQUIRE_OK(target);
     CHECK(target->kind == Target::Kind::kShm);
@@ -19,6 +26,23 @@ TEST_CASE("Target: paths and shm: are shared memory") {
     KVD_REQUIRE_OK(target);
     CHECK(target->socket_path == DefaultSocketPath());
   }
+}
+
+TEST_CASE("Target: a word is a path if a socket is there") {
+  TempDir dir;
+  REQUIRE(chdir(dir.path().c_str()) == 0);
+  KVD_REQUIRE_CODE(ParseTarget("there"), kInvalidArgument);
+  std::ofstream("there") << "no socket";
+  KVD_REQUIRE_CODE(ParseTarget("there"), kInvalidArgument);
+  REQUIRE(unlink("there") == 0);
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  sockaddr_un address{AF_UNIX, "there"};
+  REQUIRE(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  close(fd);
+  const auto target = ParseTarget("there");
+  REQUIRE(chdir("/") == 0);
+  KVD_REQUIRE_OK(target);
+  CHECK(target->socket_path == "there");
 }
 
 TEST_CASE("Target: hosts are RDMA, and a name leads back to the same target") {
@@ -46,7 +70,7 @@ TEST_CASE("Target: hosts are RDMA, and a name leads back to the same target") {
 }
 
 TEST_CASE("Target: what is none is refused, and named") {
-  for (const char* text : {"kvd.sock", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x", "fe80::1:7711",
+  for (const char* text : {"kvd", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x", "fe80::1:7711",
                            "[fe80::1:7711", "[fe80::1]7711", "rdma:[]:7711"}) {
     CAPTURE(text);
     const auto target = ParseTarget(text);
