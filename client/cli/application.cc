@@ -13,6 +13,7 @@
 #include "client/cli/invocation.h"
 #include "client/cli/line_reader.h"
 #include "client/cli/text.h"
+#include "common/base/build_info.h"
 #include "common/base/errno_status.h"
 #include "common/base/string_view.h"
 #include "common/base/units.h"
@@ -42,6 +43,16 @@ std::optional<std::string> WrongCount(const Command& command,
     return absl::StrCat("one argument too many: ", Quoted(arguments[command.arguments_max]), usage);
   }
   return std::nullopt;
+}
+
+// Whoever copies a line from a shell brings the program's name along.
+std::span<const std::string> WithoutProgram(std::span<const std::string> words) {
+  return !words.empty() && words.front() == "kvcli" ? words.subspan(1) : words;
+}
+
+bool EndsLines(std::span<const std::string> words) {
+  const std::span<const std::string> command = WithoutProgram(words);
+  return command.size() == 1 && (command.front() == "quit" || command.front() == "exit");
 }
 
 }  // namespace
@@ -98,7 +109,8 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
     return Finish(ExitCode::kDone, program, command->name);
   }
   if (values.Switch("help")) {
-    console_.out.Write(command->name == "help" ? OverviewHelp() : CommandHelp(*command));
+    const HelpFor whom = console_.in_is_commands ? HelpFor::kPrompt : HelpFor::kShell;
+    console_.out.Write(command->name == "help" ? OverviewHelp(whom) : CommandHelp(*command, whom));
     return Finish(ExitCode::kDone, program, command->name);
   }
   if (const auto wrong = WrongCount(*command, *arguments); wrong.has_value()) {
@@ -107,6 +119,15 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
   Invocation invocation(*command, *arguments, values, console_, session_, program);
   const ExitCode exit = command->run(invocation);
   return Finish(exit, program, command->name);
+}
+
+ExitCode Application::ExecuteLine(std::span<const std::string> words, FlagValues values,
+                                  std::string_view program) {
+  const auto rest = values.TakeArguments(WithoutProgram(words), /*leading_only=*/true);
+  if (!rest.ok()) return Fail(program, "flags", ToStd(rest.status().message()));
+  if (!rest->empty()) return Execute(*rest, std::move(values), program);
+  if (!values.Switch("help") && !values.Switch("version")) return ExitCode::kDone;
+  return Execute(std::vector<std::string>{"help"}, std::move(values), program);
 }
 
 ExitCode Application::RunLines(const FlagValues& values) {
@@ -128,8 +149,10 @@ ExitCode Application::RunLines(const FlagValues& values) {
       exit = Fail(program, "", absl::StrCat("longer than ", FormatBytes(kGiB)));
     } else if (const auto words = SplitCommandLine(lines.line()); !words.ok()) {
       exit = Fail(program, "", ToStd(words.status().message()));
+    } else if (EndsLines(*words)) {
+      return first_failure;
     } else if (!words->empty()) {
-      exit = Execute(*words, values, program);
+      exit = ExecuteLine(*words, values, program);
     }
     if (first_failure == ExitCode::kDone) first_failure = exit;
     // Nothing of what follows could be done.
@@ -148,6 +171,9 @@ std::string Application::HistoryPath(const FlagValues& values) const {
 ExitCode Application::Prompt(const FlagValues& values) {
   console_.in_is_commands = true;
   const std::unique_ptr<LineEditor> editor = make_editor_(HistoryPath(values));
+  console_.out.Write(absl::StrCat("kvcli ", ToAbsl(Version()),
+                                  ": help lists the commands; exit, quit or Ctrl-D leaves\n"));
+  console_.out.Flush();
   // Connect now, so that whoever is not connected knows before the first command.
   const auto store = session_.Store(values.Text("server"), values.Duration("deadline"));
   if (!store.ok()) {
@@ -159,7 +185,9 @@ ExitCode Application::Prompt(const FlagValues& values) {
   while (true) {
     // A Ctrl-C is for the line or the command, not for the prompt.
     const InterruptGuard guard(InterruptGuard::Signals::kInterrupt);
-    const std::string name = session_.name().empty() ? "(not connected)" : session_.name();
+    // Of the server that the next line goes to, wherever the last one went.
+    std::string name = session_.NameOf(values.Text("server"));
+    if (name.empty()) name = "(not connected)";
     const LineEditor::Outcome outcome =
         editor->ReadLine(absl::StrCat("kvd ", OneLine(name), "> "), line);
     if (outcome == LineEditor::Outcome::kCancelled) continue;
@@ -172,8 +200,8 @@ ExitCode Application::Prompt(const FlagValues& values) {
       Fail("", "", ToStd(words.status().message()));
       continue;
     }
-    if (words->front() == "quit" || words->front() == "exit") return ExitCode::kDone;
-    Execute(*words, values, "");
+    if (EndsLines(*words)) return ExitCode::kDone;
+    ExecuteLine(*words, values, "");
     if (!console_.out.ok()) return Finish(ExitCode::kDone, kProgram, "prompt");
   }
 }

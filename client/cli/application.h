@@ -32,6 +32,9 @@ class Application {
  private:
   // One command; `values` holds the flags that are known already. `program` begins its messages.
   ExitCode Execute(std::span<const std::string> words, FlagValues values, std::string_view program);
+  // A line of a prompt or of standard input; a leading "kvcli" and leading flags are fine.
+  ExitCode ExecuteLine(std::span<const std::string> words, FlagValues values,
+                       std::string_view program);
   ExitCode Prompt(const FlagValues& values);
   ExitCode RunLines(const FlagValues& values);
 

@@ -34,7 +34,8 @@ constexpr Synonym kSynonyms[] = {
 
 constexpr Flag kGlobalFlags[] = {
     {"server", '\0', FlagKind::kText, "TARGET", "",
-     "where kvd listens: shm:PATH, or PATH; without it, this user's default socket"},
+     "where kvd listens: shm:PATH, or PATH; without it, this user's default socket; a kvd that is "
+     "starting is waited for, 1s at most"},
     {"deadline", '\0', FlagKind::kDuration, "TIME", "5s",
      "for connecting, and for each operation; scan and dump have none unless it is given"},
     {"write_out", 'w', FlagKind::kChoice, "simple|json|table", "simple", "form of what is printed"},

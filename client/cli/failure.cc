@@ -1,5 +1,8 @@
 #include "client/cli/failure.h"
 
+#include <cerrno>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/text.h"
 #include "common/base/string_view.h"
@@ -50,6 +53,18 @@ std::string WithAdvice(std::string_view wrong, std::string_view advice) {
   return absl::StrCat(ToAbsl(wrong), "; ", ToAbsl(advice));
 }
 
+// As ErrnoStatus writes it.
+bool HasErrno(const absl::Status& status, int error_number) {
+  return absl::StrContains(status.message(), absl::StrCat("(errno ", error_number, ")"));
+}
+
+void ReplaceAll(std::string_view from, std::string_view to, std::string& text) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+    text.replace(at, from.size(), to);
+    at += to.size();
+  }
+}
+
 }  // namespace
 
 Failure StoreFailure(const absl::Status& status) {
@@ -84,8 +99,10 @@ Failure ConnectFailure(std::string_view target, const absl::Status& status) {
 }
 
 Failure LocalIoFailure(const absl::Status& status) {
+  const bool full = HasErrno(status, ENOSPC) || HasErrno(status, EDQUOT) || HasErrno(status, EFBIG);
   return {ExitCode::kLocalIo,
-          WithAdvice(ToStd(status.message()), "free some space or use another file")};
+          WithAdvice(ToStd(status.message()),
+                     full ? "free some space or use another file" : "use another file")};
 }
 
 Failure UsageFailure(std::string_view wrong) {
@@ -94,7 +111,12 @@ Failure UsageFailure(std::string_view wrong) {
 
 std::string FailureLine(std::string_view program, std::string_view asked, const Failure& failure) {
   const std::string_view colon = asked.empty() ? "" : ": ";
-  return absl::StrCat(ToAbsl(program), ToAbsl(asked), ToAbsl(colon), OneLine(failure.text), "\n");
+  std::string text = OneLine(failure.text);
+  if (program.empty()) {  // at the prompt, where commands are typed without it
+    ReplaceAll("'kvcli ", "'", text);
+    ReplaceAll("usage: kvcli ", "usage: ", text);
+  }
+  return absl::StrCat(ToAbsl(program), ToAbsl(asked), ToAbsl(colon), text, "\n");
 }
 
 }  // namespace kvd::cli

@@ -21,14 +21,15 @@ Failure StoreFailure(const absl::Status& status);
 // Of connecting to `target`: whatever does not say otherwise means that there is no server there.
 Failure ConnectFailure(std::string_view target, const absl::Status& status);
 
-// Of a file, pipe or terminal on this side, while it was read or written.
+// Of a file, pipe or terminal on this side, as it was opened, read or written.
 Failure LocalIoFailure(const absl::Status& status);
 
 // Of arguments. `wrong` may bring its own advice.
 Failure UsageFailure(std::string_view wrong);
 
 // "kvcli: <asked>: <text>\n", in one line whatever is in its parts. `program` is "kvcli: ", or what
-// else stands for where the command came from.
+// else stands for where the command came from; empty at the prompt, where advice names commands
+// without "kvcli".
 std::string FailureLine(std::string_view program, std::string_view asked, const Failure& failure);
 
 }  // namespace kvd::cli

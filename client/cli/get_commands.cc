@@ -19,6 +19,13 @@ std::vector<std::string> Row(Invocation& run, std::string_view key, std::string_
   return {CellText(key, run.hex()), CellText(value, run.hex()), absl::StrCat(info.version)};
 }
 
+// A terminal's next line begins at its left; values of several commands are told apart.
+bool NewlineFollows(Invocation& run, std::string_view value) {
+  if (run.hex()) return true;
+  if (run.console().out_is_terminal) return !value.ends_with('\n');
+  return run.console().in_is_commands;
+}
+
 ExitCode RunGet(Invocation& run) {
   const std::string& argument = run.arguments().front();
   std::string key;
@@ -35,7 +42,7 @@ ExitCode RunGet(Invocation& run) {
   switch (run.format()) {
     case OutputFormat::kSimple:
       out.Write(ValueText(value, StyleOf(run)));
-      if (run.hex() || (run.console().out_is_terminal && !value.ends_with('\n'))) out.Write("\n");
+      if (NewlineFollows(run, value)) out.Write("\n");
       break;
     case OutputFormat::kJson:
       AppendItemJson(key, value, info, run.byte_text(), text);
@@ -86,7 +93,7 @@ ExitCode RunMget(Invocation& run) {
     if (!status.ok()) {
       if (!absl::IsNotFound(status)) return run.Fail(run.arguments()[i], StoreFailure(status));
       if (!table) PrintMissing(run, keys[i]);
-      exit = run.Fail(run.arguments()[i], StoreFailure(status));
+      exit = run.FailOfKey(run.arguments()[i], status);
     } else if (table) {
       rows.push_back(Row(run, keys[i], value, info));
     } else {
@@ -131,7 +138,8 @@ constinit const Command kGetCommand = {
     .summary = "print the value of a key",
     .details =
         "Into a pipe or file the value goes byte for byte, with nothing added. On a terminal a\n"
-        "newline follows, and bytes that could steer it are shown as \\xNN.\n"
+        "newline follows, and bytes that could steer it are shown as \\xNN. Where kvcli reads its\n"
+        "commands from a pipe or file, a newline follows each value.\n"
         "Exit status 1: there is no such key.\n",
     .examples =
         "kvcli get greeting\n"

@@ -10,9 +10,13 @@
 namespace kvd::cli {
 namespace {
 
+HelpFor ForWhom(Invocation& run) {
+  return run.console().in_is_commands ? HelpFor::kPrompt : HelpFor::kShell;
+}
+
 ExitCode RunHelp(Invocation& run) {
   if (run.arguments().empty()) {
-    run.console().out.Write(OverviewHelp());
+    run.console().out.Write(OverviewHelp(ForWhom(run)));
     return ExitCode::kDone;
   }
   const std::string& name = run.arguments().front();
@@ -24,7 +28,7 @@ ExitCode RunHelp(Invocation& run) {
                               near.empty() ? std::string("'kvcli help' lists them")
                                            : absl::StrCat("did you mean ", ToAbsl(near), "?"))));
   }
-  run.console().out.Write(CommandHelp(*command));
+  run.console().out.Write(CommandHelp(*command, ForWhom(run)));
   return ExitCode::kDone;
 }
 

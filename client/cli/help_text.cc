@@ -66,22 +66,42 @@ constexpr std::string_view kExitStatus =
     "  6 corrupt data    7 a file, or the output, could not be read or written\n"
     "  130 interrupted   141 nobody read the output\n";
 
+void AppendCommands(std::string& out) {
+  for (const Command* command : AllCommands()) {
+    const std::string usage =
+        absl::StrCat("  ", ToAbsl(command->name), " ", ToAbsl(command->arguments));
+    absl::StrAppend(&out, Padded(usage, 28), ToAbsl(command->summary), "\n");
+  }
+}
+
+std::string PromptHelp() {
+  std::string out = "Commands, one a line:\n";
+  AppendCommands(out);
+  absl::StrAppend(&out, Padded("  exit, quit, Ctrl-D", 28), "leave kvcli\n\n");
+  out += "Flags, after any command; for that command alone:\n";
+  for (const Flag& flag : GlobalFlags()) {
+    if (flag.name != "history" && flag.name != "version") AppendFlags({&flag, 1}, out);
+  }
+  out +=
+      "\nWords are quoted as in a shell: 'as it is', \"with \\n \\t \\xNN\". # begins a comment.\n"
+      "'help COMMAND' tells more.\n";
+  return out;
+}
+
 }  // namespace
 
-std::string OverviewHelp() {
+std::string OverviewHelp(HelpFor whom) {
+  if (whom == HelpFor::kPrompt) return PromptHelp();
   std::string out =
       "kvcli: reads and writes the items of a kvd.\n\n"
       "Usage:\n"
       "  kvcli [FLAGS] COMMAND [ARGUMENTS] [FLAGS]\n"
       "  kvcli [FLAGS]               on a terminal: a prompt\n"
       "  kvcli [FLAGS] < COMMANDS    a command a line, quoted as at the prompt; goes on after one\n"
-      "                              that fails, and exits with the first failure's status\n\n"
+      "                              that fails, and exits with the first failure's status;\n"
+      "                              exit or quit ends it\n\n"
       "Commands:\n";
-  for (const Command* command : AllCommands()) {
-    const std::string usage =
-        absl::StrCat("  ", ToAbsl(command->name), " ", ToAbsl(command->arguments));
-    absl::StrAppend(&out, Padded(usage, 28), ToAbsl(command->summary), "\n");
-  }
+  AppendCommands(out);
   out += "\nFlags, also as environment variables KVCLI_SERVER, KVCLI_DEADLINE and so on:\n";
   AppendFlags(GlobalFlags(), out);
   absl::StrAppend(&out,
@@ -91,9 +111,11 @@ std::string OverviewHelp() {
   return out;
 }
 
-std::string CommandHelp(const Command& command) {
-  std::string out = absl::StrCat("kvcli ", ToAbsl(command.name), ": ", ToAbsl(command.summary),
-                                 ".\n\nUsage:\n  kvcli ", ToAbsl(command.name));
+std::string CommandHelp(const Command& command, HelpFor whom) {
+  const bool shell = whom == HelpFor::kShell;
+  const char* program = shell ? "kvcli " : "";
+  std::string out = absl::StrCat(program, ToAbsl(command.name), ": ", ToAbsl(command.summary),
+                                 ".\n\nUsage:\n  ", program, ToAbsl(command.name));
   if (!command.arguments.empty()) absl::StrAppend(&out, " ", ToAbsl(command.arguments));
   out += " [FLAGS]\n";
   if (!command.details.empty()) absl::StrAppend(&out, "\n", ToAbsl(command.details));
@@ -101,14 +123,17 @@ std::string CommandHelp(const Command& command) {
     out += "\nFlags:\n";
     AppendFlags(command.flags, out);
   }
-  out += "\nExamples:\n";
+  out += shell ? "\nExamples:\n" : "\nExamples, as given to a shell:\n";
   AppendIndented(command.examples, out);
-  out += "\n'kvcli help' lists the flags that every command takes.\n";
+  out += shell ? "\n'kvcli help' lists the flags that every command takes.\n"
+               : "\n'help' lists the flags that every command takes.\n";
   return out;
 }
 
 std::string VersionText() {
-  return absl::StrCat("kvcli ", ToAbsl(Version()), " (commit ", ToAbsl(Commit()), ")\n");
+  const std::string commit(Commit());
+  return absl::StrCat("kvcli ", ToAbsl(Version()),
+                      commit == "unknown" ? "" : absl::StrCat(" (commit ", commit, ")"), "\n");
 }
 
 std::vector<std::string> CompleteLastWord(std::string_view line) {

@@ -9,8 +9,11 @@
 
 namespace kvd::cli {
 
-std::string OverviewHelp();
-std::string CommandHelp(const Command& command);
+// Who reads it: somebody at a shell, or somebody who types commands to kvcli itself.
+enum class HelpFor { kShell, kPrompt };
+
+std::string OverviewHelp(HelpFor whom = HelpFor::kShell);
+std::string CommandHelp(const Command& command, HelpFor whom = HelpFor::kShell);
 std::string VersionText();
 
 // Scripts that make a shell complete kvcli's commands and flags.

@@ -1,6 +1,7 @@
 #include "client/cli/invocation.h"
 
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/text.h"
@@ -65,6 +66,14 @@ ExitCode Invocation::Fail(std::string_view subject, const Failure& failure) {
                          : line);
   console_.err.Flush();
   return failure.code;
+}
+
+ExitCode Invocation::FailOfKey(std::string_view key, const absl::Status& status) {
+  Failure failure = StoreFailure(status);
+  if (absl::IsNotFound(status) && std::exchange(advised_of_missing_keys_, true)) {
+    failure.text = "not found";
+  }
+  return Fail(key, failure);
 }
 
 void Invocation::Note(std::string_view subject, std::string_view text) {

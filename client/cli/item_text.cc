@@ -25,7 +25,7 @@ void AppendItemJson(std::string_view key, std::string_view value, const ItemInfo
   AppendJsonBytes("key", key, form, out);
   out += ',';
   AppendJsonBytes("value", value, form, out);
-  absl::StrAppend(&out, ",\"version\":", info.version);
+  absl::StrAppend(&out, ",\"version\":", JsonNumber(info.version));
   if (info.user_flags != 0) absl::StrAppend(&out, ",\"user_flags\":", info.user_flags);
   if (info.expiry_unix_us != 0) absl::StrAppend(&out, ",\"expiry_unix_us\":", info.expiry_unix_us);
   out += "}\n";

@@ -22,7 +22,7 @@ std::string LineText(std::string_view bytes, const TextStyle& style);
 std::string CellText(std::string_view bytes, bool hex);
 
 // One line: {"key":...,"value":...,"version":N}, with "user_flags" and "expiry_unix_us" where they
-// are not 0.
+// are not 0. Versions as JsonNumber has them.
 void AppendItemJson(std::string_view key, std::string_view value, const ItemInfo& info,
                     ByteText form, std::string& out);
 

@@ -11,7 +11,9 @@
 #include "client/cli/invocation.h"
 #include "client/cli/loader.h"
 #include "client/cli/progress.h"
+#include "client/cli/text.h"
 #include "client/cli/tsv_codec.h"
+#include "client/cli/unpacked_source.h"
 #include "common/base/units.h"
 
 namespace kvd::cli {
@@ -89,9 +91,16 @@ void Summarize(Invocation& run, std::string_view path, const LoadCounts& counts,
       ",\"seconds\":", absl::StrFormat("%.6f", static_cast<double>(elapsed_ns) / 1e9), "}\n"));
 }
 
-ExitCode Load(Invocation& run, KeyValueStore& store, const std::string& path, ByteSource& source,
-              std::optional<uint64_t> bytes_total, Loader::Options options) {
+ExitCode Load(Invocation& run, KeyValueStore& store, const std::string& path,
+              ByteSource& source_as_given, std::optional<uint64_t> bytes_total,
+              Loader::Options options) {
   const InterruptGuard guard;
+  UnpackedSource source(source_as_given);
+  if (const std::string unpack(source.Unpacker()); !unpack.empty()) {
+    return run.Fail(path, UsageFailure(absl::StrCat(
+                              "is compressed, nothing was loaded; unpack it on the way: ", unpack,
+                              " ", path == "-" ? "FILE" : Quoted(path), " | kvcli load -")));
+  }
   Progress progress(run.console(), absl::StrCat("load ", path), true);
   ErrorLines errors(run, path, progress);
   LineReader lines(source, run.flags().Count("max_line"));
@@ -132,8 +141,10 @@ ExitCode RunLoad(Invocation& run) {
   if (path != "-") {
     absl::StatusOr<UniqueFd> opened = OpenForReading(path);
     if (!opened.ok()) {
-      return run.Fail(path, UsageFailure(absl::StrCat(opened.status().message(),
-                                                      "; give a file that can be read, or -")));
+      const absl::Status status(
+          opened.status().code(),
+          absl::StrCat(opened.status().message(), "; give a file that can be read, or -"));
+      return run.Fail(path, LocalIoFailure(status));
     }
     file = *std::move(opened);
   }
@@ -162,9 +173,9 @@ constinit const Command kLoadCommand = {
         "What dump writes is understood. A bad line is reported with its number and counted,\n"
         "and the rest is loaded; of many, the first 20 are shown. A summary goes to standard\n"
         "error, and with -w json also to standard output.\n"
-        "Exit status 5: the server refused some items; 2: some lines were bad; 3, 4, 6: the\n"
-        "server was lost on the way, and the load stopped there; 130: Ctrl-C. What was loaded\n"
-        "until then stays.\n",
+        "Exit status 5: the server refused some items; 2: some lines were bad; 7: FILE cannot be\n"
+        "read; 3, 4, 6: the server was lost on the way, and the load stopped there; 130: Ctrl-C.\n"
+        "What was loaded until then stays. Compressed files are refused: see the examples.\n",
     .examples =
         "kvcli load cities.tsv\n"
         "zcat backup.jsonl.gz | kvcli load -\n"

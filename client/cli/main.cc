@@ -13,6 +13,7 @@
 #include "client/cli/client_store.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/line_editor.h"
+#include "client/cli/patient_connector.h"
 #include "common/base/clock.h"
 
 namespace {
@@ -62,8 +63,9 @@ int main(int argc, char** argv) {
       .interrupted = &kvd::cli::InterruptGuard::Seen,
       .environment = [](const char* name) { return static_cast<const char*>(std::getenv(name)); },
   };
-  kvd::cli::Application application(console, kvd::cli::ConnectClientStore,
-                                    kvd::cli::MakeTerminalLineEditor);
+  kvd::cli::Application application(
+      console, kvd::cli::ConnectPatiently(kvd::cli::ConnectClientStore, kvd::cli::RealPatience()),
+      kvd::cli::MakeTerminalLineEditor);
   const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
   return static_cast<int>(application.Run(arguments));
 }

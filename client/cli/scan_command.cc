@@ -7,6 +7,7 @@
 #include "client/cli/invocation.h"
 #include "client/cli/item_text.h"
 #include "client/cli/table.h"
+#include "client/cli/text.h"
 
 namespace kvd::cli {
 namespace {
@@ -20,7 +21,8 @@ std::string JsonLine(std::string_view key, size_t value_bytes, const ItemInfo& i
                      ByteText form) {
   std::string text = "{";
   AppendJsonBytes("key", key, form, text);
-  absl::StrAppend(&text, ",\"value_bytes\":", value_bytes, ",\"version\":", info.version, "}\n");
+  absl::StrAppend(&text, ",\"value_bytes\":", value_bytes,
+                  ",\"version\":", JsonNumber(info.version), "}\n");
   return text;
 }
 

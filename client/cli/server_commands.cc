@@ -31,7 +31,7 @@ void Print(Invocation& run, const Statistics& statistics) {
     case OutputFormat::kTable: {
       std::vector<std::vector<std::string>> rows;
       for (const auto& [name, value] : shown) rows.push_back({name, value});
-      text = FormatTable({"NAME", "VALUE"}, rows);
+      text = FormatTable({"NAME", "VALUE"}, rows, run.console().columns);
       break;
     }
     case OutputFormat::kJson:
@@ -40,7 +40,10 @@ void Print(Invocation& run, const Statistics& statistics) {
         text += text.empty() ? "{" : ",";
         AppendJsonString(name, text);
         text += ':';
-        if (IsNumber(value)) {
+        uint64_t number = 0;
+        if (absl::SimpleAtoi(value, &number) && IsNumber(value)) {
+          text += JsonNumber(number);
+        } else if (IsNumber(value)) {
           text += value;
         } else {
           AppendJsonString(value, text);
@@ -156,7 +159,9 @@ constinit const Command kStatCommand = {
     .name = "stat",
     .arguments = "",
     .summary = "print the server's statistics",
-    .details = "A name and a value a line. With -w json, one object, numbers as numbers.\n",
+    .details =
+        "A name and a value a line. With -w json, one object; numbers are numbers below 2^53, and\n"
+        "strings from there on.\n",
     .examples =
         "kvcli stat\n"
         "kvcli stat -w json\n",

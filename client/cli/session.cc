@@ -8,10 +8,18 @@ absl::StatusOr<KeyValueStore*> Session::Store(std::string_view target,
                                               std::chrono::nanoseconds deadline) {
   if (store_ == nullptr || target != target_) {
     store_ = nullptr;
+    std::string& name = names_[std::string(target)];
+    name.clear();
     KVD_ASSIGN_OR_RETURN(store_, connector_(target, deadline));
     target_ = target;
+    name = store_->target();
   }
   return store_.get();
+}
+
+std::string Session::NameOf(std::string_view target) const {
+  const auto found = names_.find(target);
+  return found == names_.end() ? "" : found->second;
 }
 
 }  // namespace kvd::cli

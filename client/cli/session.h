@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,11 +25,15 @@ class Session {
 
   // What the store calls itself; empty when there is none.
   std::string name() const { return store_ != nullptr ? store_->target() : ""; }
+  // What the store at `target` called itself when it was last connected to; empty if it could not
+  // be, or was never tried.
+  std::string NameOf(std::string_view target) const;
 
  private:
   Connector connector_;
   std::string target_;
   std::unique_ptr<KeyValueStore> store_;
+  std::map<std::string, std::string, std::less<>> names_;  // by target
 };
 
 }  // namespace kvd::cli

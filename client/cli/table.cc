@@ -25,6 +25,45 @@ void AppendRow(const std::vector<std::string>& cells, const std::vector<size_t>&
   out += "|\n";
 }
 
+// The longest beginning of `text`, which is not empty, that takes at most `width` columns.
+std::string_view Beginning(std::string_view text, size_t width) {
+  size_t end = 0;
+  do {
+    ++end;
+    while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+  } while (end < text.size() && DisplayWidth(text.substr(0, end)) < width);
+  return text.substr(0, end);
+}
+
+constexpr size_t kWrappedWidthMin = 10;
+
+std::vector<std::vector<std::string>> WithLastColumnWrapped(
+    const std::vector<std::string>& header, const std::vector<std::vector<std::string>>& rows,
+    size_t columns) {
+  size_t taken = 1 + 3 * header.size();  // frames and blanks
+  for (size_t i = 0; i + 1 < header.size(); ++i) {
+    size_t width = DisplayWidth(header[i]);
+    for (const std::vector<std::string>& row : rows) {
+      width = std::max(width, DisplayWidth(row[i]));
+    }
+    taken += width;
+  }
+  if (columns < taken + kWrappedWidthMin) return rows;
+  std::vector<std::vector<std::string>> wrapped;
+  for (const std::vector<std::string>& row : rows) {
+    std::string_view rest = row.back();
+    std::vector<std::string> line = row;
+    do {
+      const std::string_view piece = rest.empty() ? rest : Beginning(rest, columns - taken);
+      line.back() = piece;
+      wrapped.push_back(line);
+      rest.remove_prefix(piece.size());
+      line.assign(row.size(), "");
+    } while (!rest.empty());
+  }
+  return wrapped;
+}
+
 }  // namespace
 
 bool IsNumber(std::string_view text) {
@@ -36,7 +75,9 @@ bool IsNumber(std::string_view text) {
 }
 
 std::string FormatTable(const std::vector<std::string>& header,
-                        const std::vector<std::vector<std::string>>& rows) {
+                        const std::vector<std::vector<std::string>>& all_rows, size_t columns) {
+  const std::vector<std::vector<std::string>> rows =
+      columns == 0 ? all_rows : WithLastColumnWrapped(header, all_rows, columns);
   std::vector<size_t> widths;
   for (const std::string& cell : header) widths.push_back(DisplayWidth(cell));
   for (const std::vector<std::string>& row : rows) {

@@ -106,6 +106,12 @@ std::optional<std::string> BytesOfHex(std::string_view text) {
   return bytes;
 }
 
+std::string JsonNumber(uint64_t number) {
+  constexpr uint64_t kExactMax = uint64_t{1} << 53;
+  const std::string digits = std::to_string(number);
+  return number < kExactMax ? digits : '"' + digits + '"';
+}
+
 void AppendJsonString(std::string_view bytes, std::string& out) {
   out += '"';
   for (const char byte : bytes) {

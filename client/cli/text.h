@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,10 @@ int HexDigit(char digit);
 
 // Appends `bytes`, which must be valid UTF-8, as a JSON string with its quotes.
 void AppendJsonString(std::string_view bytes, std::string& out);
+
+// A number in JSON; in quotes from 2^53 on, where readers that hold numbers as doubles (JavaScript,
+// jq) would change it.
+std::string JsonNumber(uint64_t number);
 
 // With everything that could steer a terminal (C0 and C1 controls, bytes that are no UTF-8) as
 // \xNN, and \n, \t, \r by these names. Not reversible: a backslash stays one.

@@ -9,6 +9,7 @@
 #include "client/cli/input_file.h"
 #include "client/cli/invocation.h"
 #include "client/cli/table.h"
+#include "client/cli/text.h"
 #include "common/base/units.h"
 
 namespace kvd::cli {
@@ -51,12 +52,17 @@ ValueOrExit ValueFromInput(Invocation& run, std::string_view subject) {
 }
 
 ValueOrExit ValueFromFile(Invocation& run, std::string_view subject, const std::string& path) {
+  if (path.empty()) {
+    return {{},
+            run.Fail(subject, UsageFailure("@ names no file; give @FILE, or add --literal to store "
+                                           "the @ itself"))};
+  }
   absl::StatusOr<UniqueFd> file = OpenForReading(path);
   if (!file.ok()) {
-    return {
-        {},
-        run.Fail(subject, UsageFailure(absl::StrCat(file.status().message(),
-                                                    "; to store the text itself add --literal")))};
+    const absl::Status status(
+        file.status().code(),
+        absl::StrCat(file.status().message(), "; to store the text itself add --literal"));
+    return {{}, run.Fail(subject, LocalIoFailure(status))};
   }
   FdSource source(file->get(), path);
   std::optional<std::string> value = ReadValue(run, subject, source);
@@ -89,7 +95,7 @@ void PrintPut(Invocation& run, std::string_view key, uint64_t version) {
   if (run.format() == OutputFormat::kJson) {
     text = "{";
     AppendJsonBytes("key", key, run.byte_text(), text);
-    absl::StrAppend(&text, ",\"version\":", version, "}\n");
+    absl::StrAppend(&text, ",\"version\":", JsonNumber(version), "}\n");
   }
   run.console().out.Write(text);
 }
@@ -121,12 +127,15 @@ ExitCode RunDel(Invocation& run) {
       ++deleted;
       continue;
     }
-    exit = run.Fail(run.arguments()[i], StoreFailure(status));
+    exit = run.FailOfKey(run.arguments()[i], status);
     if (!absl::IsNotFound(status)) break;
   }
-  run.console().out.Write(run.format() == OutputFormat::kJson
-                              ? absl::StrCat("{\"deleted\":", deleted, "}\n")
-                              : absl::StrCat(deleted, "\n"));
+  std::string text = absl::StrCat(deleted, "\n");
+  if (run.format() == OutputFormat::kJson) text = absl::StrCat("{\"deleted\":", deleted, "}\n");
+  if (run.format() == OutputFormat::kTable) {
+    text = FormatTable({"DELETED", "OF"}, {{absl::StrCat(deleted), absl::StrCat(keys.size())}});
+  }
+  run.console().out.Write(text);
   return exit;
 }
 

@@ -66,8 +66,8 @@ def exit_codes():
     for expected, arguments in [
             (1, ("get", "none")), (1, ("del", "none")), (1, ("mget", "there", "none")),
             (2, ("get",)), (2, ("gte", "x")), (2, ("get", "x", "--nonsense")),
-            (2, ("get", "")), (2, ("get", "k" * 5000)), (2, ("put", "k", "@/no/such")),
-            (2, ("get", "k", "--server=nowhere")), (2, ("load", "/no/such")),
+            (2, ("get", "")), (2, ("get", "k" * 5000)), (7, ("put", "k", "@/no/such")),
+            (2, ("get", "k", "--server=nowhere")), (7, ("load", "/no/such")),
             (3, ("get", "k", "--server=" + nobody)), (3, ("ping", "--server=" + nobody)),
             (7, ("dump", "/no/such/directory/file"))]:
         result = KVCLI.run(*arguments)
@@ -171,7 +171,7 @@ def json_output():
     check_equal((item["key"], item["value"]), ("k\"\\\n\u00e9", "v\x01\u4e16"))
     item = json.loads(KVCLI.ok("get", "--hex", "ff00", "-w", "json"))
     check_equal((item["key_hex"], item["value_hex"]), ("ff00", "fe"))
-    check(isinstance(item["version"], int))
+    check(int(item["version"]) > 0, item)
     found = [json.loads(line) for line in KVCLI.ok("scan", "-w", "json").splitlines()]
     check_equal(sorted(item.get("key_base64", "") for item in found), ["", "/wA="])
     lines = KVCLI.run("mget", "none", "k\"\\\n\u00e9", "-w", "json").out.splitlines()
@@ -190,7 +190,7 @@ def commands_from_standard_input():
     """kvcli: commands from a pipe, and the first failure's exit status"""
     result = KVCLI.run(stdin=b"put a 'x y'\nget a\nget none\ngte\nput b \"\\x00\\xff\"\nexists a b")
     check_equal(result.exit, 1, result.err)
-    check_equal(result.out, b"OK\nx yOK\n2\n")
+    check_equal(result.out, b"OK\nx y\nOK\n2\n")
     check("kvcli: line 3: get none: " in result.err and "kvcli: line 4: gte: " in result.err,
           result.err)
     check_equal(KVCLI.ok("get", "b"), b"\0\xff")
@@ -255,6 +255,7 @@ def the_prompt():
     ready = f"kvd {SERVER.target}> "
     prompt = Prompt(KVCLI, KVCLI_HISTORY=history)
     try:
+        prompt.expect("exit, quit or Ctrl-D leaves")
         prompt.expect(ready)
         prompt.send("put k 'a b'\n")
         prompt.expect("OK\r\n")
@@ -284,7 +285,7 @@ def the_prompt():
         prompt.expect("\\x1b[2J\r\n")
         prompt.expect(ready)
         prompt.send("help put\n")
-        prompt.expect("kvcli put: store a value")
+        prompt.expect("put: store a value")
         prompt.expect(ready)
         prompt.interrupt()  # from elsewhere: nothing to end
         prompt.send("mget k none\n")
@@ -319,7 +320,7 @@ def the_prompt():
     try:
         again.expect(ready)
         again.send("\x10\x10\n")  # Ctrl-P twice: what was typed before the last line
-        again.expect("kvcli put: store a value")
+        again.expect("put: store a value")
         again.expect(ready)
         again.send("quit\n")
         check_equal(again.rest()[1], 0)
@@ -384,6 +385,23 @@ def a_server_that_comes_back():
         prompt.close()
 
 
+def a_server_that_is_starting():
+    """kvcli: a command right after the start of kvd waits for it; a relative path will do"""
+    server = Server(KVD, "--memory=16m", "--hugepages=off")
+    try:
+        server.process = subprocess.Popen(server.command, stdin=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL)
+        for target, arguments, out in (("kvd.sock", ("put", "k", "v"), b"OK\n"),
+                                       ("shm:kvd.sock", ("get", "k"), b"v")):
+            done = subprocess.run([KVCLI_BINARY, *arguments], cwd=server.directory,
+                                  env=Kvcli(KVCLI_BINARY, target).environment(),
+                                  stdin=subprocess.DEVNULL, capture_output=True,
+                                  timeout=TIMEOUT_S, check=False)
+            check_equal(done.stdout, out, done.stderr)
+    finally:
+        server.close()
+
+
 def completion_scripts():
     """kvcli: the completion script completes in bash"""
     script = KVCLI.ok("completion", "bash").decode()
@@ -424,7 +442,7 @@ def main():
                    load_and_dump_round_trip, unicode_data, bad_lines, json_output,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,
                    on_a_terminal, completion_scripts, completion_script_for_zsh,
-                   a_server_that_comes_back])
+                   a_server_that_comes_back, a_server_that_is_starting])
     finally:
         SERVER.close()
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/cli/command.h"
+#include "common/base/build_info.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/cli/run_cli.h"
 
@@ -132,7 +133,7 @@ TEST_CASE("Application: commands from standard input, over one connection") {
   CHECK(result.out ==
         "{\"key\":\"k\",\"version\":1}\n"
         "{\"key\":\"k\",\"value\":\"a\\u0000b\",\"version\":1}\n"
-        "a\0b{\"key\":\"two words\",\"version\":2}\n"s);
+        "a\0b\n{\"key\":\"two words\",\"version\":2}\n"s);
   CHECK(server.connections == 1);
 }
 
@@ -141,7 +142,7 @@ TEST_CASE("Application: goes on after a command that fails; the first failure is
   server.Insert("k", "v");
   const CliResult result = RunCli(server, {}, {.in = "get none\nget 'k\ngte\nget k\n"});
   CHECK(result.exit == 1);
-  CHECK(result.out == "v");
+  CHECK(result.out == "v\n");
   CHECK(result.err ==
         "kvcli: line 1: get none: not found; 'kvcli scan' lists the keys that are there\n"
         "kvcli: line 2: the single quote is not closed at byte 5; quote like a shell: 'as it is', "
@@ -168,6 +169,79 @@ CliResult Type(FakeServer& server, std::vector<ScriptedEditor::Step> typed,
                  .record = &record});
 }
 
+const std::string kGreeting =
+    "kvcli " + std::string(Version()) + ": help lists the commands; exit, quit or Ctrl-D leaves\n";
+
+TEST_CASE("Application: exit and quit end the commands from standard input") {
+  for (const std::string word : {"quit", "exit", "kvcli exit"}) {
+    FakeServer server;
+    const CliResult result = RunCli(server, {}, {.in = "get none\n" + word + "\nput k v\n"});
+    CHECK(result.exit == 1);
+    CHECK(server.items.empty());
+  }
+}
+
+TEST_CASE("Application: several values from a pipe are lines; one stays byte-exact") {
+  FakeServer server;
+  server.Insert("a", "1");
+  server.Insert("b", "2\n");
+  CHECK(RunCli(server, {}, {.in = "get a\nget b\nget a -w json\n"}).out ==
+        "1\n2\n\n{\"key\":\"a\",\"value\":\"1\",\"version\":1}\n");
+  CHECK(RunCli(server, {"get", "a"}).out == "1");
+}
+
+TEST_CASE("Application: the prompt shows the server of the next command") {
+  FakeServer server;
+  ScriptedEditor::Record record;
+  Type(server, {{Outcome::kLine, "ping --server=shm:/elsewhere"}, {Outcome::kLine, "ping"}}, record,
+       {"--server=shm:/here"});
+  CHECK(record.prompts == Words(3, "kvd shm:/run/fake.sock> "));
+  CHECK(server.targets == Words{"shm:/here", "shm:/elsewhere", "shm:/here"});
+  FakeServer gone;
+  gone.fail_targets = {"shm:/here"};
+  Type(gone, {{Outcome::kLine, "ping --server=shm:/elsewhere"}}, record = {},
+       {"--server=shm:/here"});
+  CHECK(record.prompts == Words(2, "kvd (not connected)> "));
+  CHECK(gone.connections == 1);
+}
+
+TEST_CASE("Application: a line at the prompt may be one for a shell") {
+  FakeServer server;
+  ScriptedEditor::Record record;
+  const CliResult result = Type(server,
+                                {{Outcome::kLine, "kvcli put k v"},
+                                 {Outcome::kLine, "kvcli"},
+                                 {Outcome::kLine, "kvcli -w json get k"},
+                                 {Outcome::kLine, "--hex get 6b"},
+                                 {Outcome::kLine, "kvcli quit"},
+                                 {Outcome::kLine, "put never v"}},
+                                record);
+  CHECK(result.out == kGreeting + "OK\n{\"key\":\"k\",\"value\":\"v\",\"version\":1}\n76\n");
+  CHECK(result.err.empty());
+  CHECK_FALSE(server.items.contains("never"));
+}
+
+TEST_CASE("Application: help at the prompt is about the prompt") {
+  FakeServer server;
+  for (const std::string line : {"help", "kvcli help", "--help", "help --help"}) {
+    ScriptedEditor::Record record;
+    const std::string out = Type(server, {{Outcome::kLine, line}}, record).out;
+    CHECK_THAT(out, Catch::Contains("exit, quit, Ctrl-D"));
+    CHECK_THAT(out, Catch::Contains("  get KEY "));
+    CHECK_THAT(out, Catch::Contains("--write_out"));
+    CHECK_THAT(out, !Catch::Contains("kvcli help") && !Catch::Contains("kvcli [FLAGS]"));
+  }
+  ScriptedEditor::Record record;
+  const CliResult result = Type(
+      server, {{Outcome::kLine, "help put"}, {Outcome::kLine, "nonsense"}, {Outcome::kLine, "get"}},
+      record);
+  CHECK_THAT(result.out, Catch::Contains("Usage:\n  put KEY"));
+  CHECK_THAT(result.out, !Catch::Contains("kvcli help"));
+  CHECK(result.err ==
+        "nonsense: unknown command; 'help' lists them\n"
+        "get: KEY is missing; usage: get KEY\n");
+}
+
 TEST_CASE("Application: the prompt runs lines until Ctrl-D, and exits with 0") {
   FakeServer server;
   ScriptedEditor::Record record;
@@ -180,9 +254,9 @@ TEST_CASE("Application: the prompt runs lines until Ctrl-D, and exits with 0") {
                                  {Outcome::kLine, "get \"k"}},
                                 record);
   CHECK(result.exit == 0);
-  CHECK(result.out == "OK\na b\n");
+  CHECK(result.out == kGreeting + "OK\na b\n");
   CHECK(result.err ==
-        "get none: not found; 'kvcli scan' lists the keys that are there\n"
+        "get none: not found; 'scan' lists the keys that are there\n"
         "the double quote is not closed at byte 5; quote like a shell: 'as it is', \"with "
         "\\xNN\"\n");
   CHECK(record.prompts == Words(7, "kvd shm:/run/fake.sock> "));
@@ -216,7 +290,7 @@ TEST_CASE("Application: the prompt tells that there is no server, and tries agai
 TEST_CASE("Application: the prompt needs a terminal on both sides") {
   FakeServer server;
   server.Insert("k", "v");
-  CHECK(RunCli(server, {}, {.in = "get k\n", .in_is_terminal = true}).out == "v");
+  CHECK(RunCli(server, {}, {.in = "get k\n", .in_is_terminal = true}).out == "v\n");
 }
 
 }  // namespace

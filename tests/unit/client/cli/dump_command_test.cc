@@ -89,7 +89,7 @@ TEST_CASE("dump: a full disk is an error, a reader that is gone is none to speak
   CHECK(result.exit == 7);
   CHECK(result.err ==
         "kvcli: dump /no/such/place: cannot create a file beside /no/such/place: No such file or "
-        "directory (errno 2); free some space or use another file\n");
+        "directory (errno 2); use another file\n");
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 #include "client/cli/failure.h"
 
+#include <cerrno>
 #include <string>
 
+#include "common/base/errno_status.h"
 #include "tests/support/test.h"
 
 namespace kvd::cli {
@@ -56,6 +58,24 @@ TEST_CASE("Failure: connecting fails for want of a server, unless it says otherw
   CHECK(ConnectFailure("x", absl::FailedPreconditionError("?")).code == ExitCode::kRefused);
   CHECK(ConnectFailure("x", absl::DeadlineExceededError("?")).code == ExitCode::kDeadline);
   CHECK(ConnectFailure("x", absl::DataLossError("?")).code == ExitCode::kCorrupt);
+}
+
+TEST_CASE("Failure: space is to be freed only where it is what lacks") {
+  for (const int error : {ENOSPC, EDQUOT, EFBIG}) {
+    CHECK(LocalIoFailure(ErrnoStatus(error, "w"))
+              .text.ends_with("; free some space or use another file"));
+  }
+  for (const int error : {EACCES, EIO, ENOENT, EISDIR, EMFILE}) {
+    const Failure failure = LocalIoFailure(ErrnoStatus(error, "w"));
+    CHECK(failure.code == ExitCode::kLocalIo);
+    CHECK(failure.text.ends_with("; use another file"));
+  }
+}
+
+TEST_CASE("Failure: at the prompt advice names commands as they are typed there") {
+  const Failure failure = {ExitCode::kUsage, "see 'kvcli help'; usage: kvcli get KEY"};
+  CHECK(FailureLine("", "x", failure) == "x: see 'help'; usage: get KEY\n");
+  CHECK(FailureLine("kvcli: ", "x", failure) == "kvcli: x: " + failure.text + "\n");
 }
 
 TEST_CASE("Failure: a line is one line") {

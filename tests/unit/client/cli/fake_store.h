@@ -24,8 +24,9 @@ struct FakeServer {
   KeyValueStore::Statistics statistics;
   std::vector<std::chrono::nanoseconds> round_trips = {std::chrono::microseconds(10)};
 
-  absl::Status connect_error;    // of every connection while it is not OK
-  absl::Status operation_error;  // of every operation while it is not OK
+  absl::Status connect_error;             // of every connection while it is not OK
+  std::vector<std::string> fail_targets;  // nobody is there, whatever connect_error says
+  absl::Status operation_error;           // of every operation while it is not OK
   std::map<std::string, absl::Status, std::less<>> put_errors;  // by key
   int connections = 0;
   std::vector<std::string> targets;                  // as they were named
@@ -106,6 +107,9 @@ inline Connector ConnectorTo(FakeServer& server) {
                    std::chrono::nanoseconds) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
     server.targets.emplace_back(target);
     if (!server.connect_error.ok()) return server.connect_error;
+    for (const std::string& none : server.fail_targets) {
+      if (target == none) return absl::UnavailableError("nobody there; wait");
+    }
     ++server.connections;
     return std::make_unique<FakeStore>(server);
   };

@@ -1,4 +1,6 @@
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tests/support/test.h"
 #include "tests/unit/client/cli/run_cli.h"
@@ -7,6 +9,8 @@ namespace kvd::cli::test {
 namespace {
 
 using namespace std::string_literals;
+
+using Words = std::vector<std::string>;
 
 constexpr char kNotFound[] = ": not found; 'kvcli scan' lists the keys that are there\n";
 
@@ -98,6 +102,28 @@ TEST_CASE("mget: a value a line, missing ones as empty lines, and exit status 1"
   CHECK(result.out == "1\n\n3\n");
   CHECK(result.err == "kvcli: mget b"s + kNotFound);
   CHECK(RunCli(server, {"mget", "a", "b"}, {.out_is_terminal = true}).out == "1\n(nil)\n");
+}
+
+TEST_CASE("mget: the advice about keys that are missing comes once") {
+  FakeServer server;
+  CHECK(RunCli(server, {"mget", "a", "b", "c"}).err ==
+        "kvcli: mget a"s + kNotFound + "kvcli: mget b: not found\nkvcli: mget c: not found\n");
+}
+
+TEST_CASE("get, mget, scan, put: versions that a double cannot hold are strings in JSON") {
+  FakeServer server;
+  server.last_version = (uint64_t{1} << 53) - 2;
+  server.Insert("a", "");
+  CHECK_THAT(RunCli(server, {"get", "a", "-w", "json"}).out,
+             Catch::EndsWith("\"version\":9007199254740991}\n"));
+  CHECK_THAT(RunCli(server, {"put", "a", "", "-w", "json"}).out,
+             Catch::EndsWith("\"version\":\"9007199254740992\"}\n"));
+  for (const Words& command : {Words{"get", "a"}, Words{"mget", "a"}, Words{"scan"}}) {
+    Words arguments = command;
+    arguments.insert(arguments.end(), {"-w", "json"});
+    CHECK_THAT(RunCli(server, arguments).out,
+               Catch::EndsWith("\"version\":\"9007199254740992\"}\n"));
+  }
 }
 
 TEST_CASE("mget: JSON lines and table") {

@@ -1,5 +1,6 @@
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -7,6 +8,8 @@
 
 namespace kvd::cli::test {
 namespace {
+
+using namespace std::string_literals;
 
 TEST_CASE("load: a file, told by its name, and a summary on standard error") {
   const kvd::test::TempDir directory;
@@ -107,6 +110,32 @@ TEST_CASE("load: Ctrl-C ends it with a summary") {
         "kvcli: load -: 2 items (4 B) in 0.00 s, 0 bad lines, 0 refused\n");
 }
 
+TEST_CASE("load: a compressed file is named as what it is, with the way to load it") {
+  const kvd::test::TempDir directory;
+  FakeServer server;
+  const std::pair<std::string, std::string> kinds[] = {{"\x1f\x8b\x08rest", "zcat"},
+                                                       {"\x28\xb5\x2f\xfdrest", "zstdcat"},
+                                                       {"\xfd"
+                                                        "7zXZ\0rest"s,
+                                                        "xzcat"}};
+  for (const auto& [bytes, unpacker] : kinds) {
+    const std::string path = directory.Join("x.tsv");
+    std::ofstream(path, std::ios::binary) << bytes;
+    CliResult result = RunCli(server, {"load", path});
+    CHECK(result.exit == 2);
+    CHECK(result.err == "kvcli: load " + path +
+                            ": is compressed, nothing was loaded; unpack it on the way: " +
+                            unpacker + " " + path + " | kvcli load -\n");
+    result = RunCli(server, {"load", "-"}, {.in = bytes});
+    CHECK(result.exit == 2);
+    CHECK_THAT(result.err, Catch::Contains(unpacker + " FILE | kvcli load -"));
+  }
+  for (const std::string few : {"", "a", "(", "(a", "a\tb"}) {
+    CHECK_THAT(RunCli(server, {"load", "-"}, {.in = few}).err, !Catch::Contains("compressed"));
+  }
+  CHECK(server.items.at("a").first == "b");
+}
+
 TEST_CASE("load: flags that do not fit, and files that are not there, before anything is asked") {
   FakeServer server;
   CliResult result = RunCli(server, {"load", "x", "--format=delimited"});
@@ -118,11 +147,11 @@ TEST_CASE("load: flags that do not fit, and files that are not there, before any
         "kvcli: load x: --separator does not go with --format=tsv; leave one of them out\n");
   CHECK(RunCli(server, {"load", "x", "--separator=\\q"}).exit == 2);
   result = RunCli(server, {"load", "/no/such"});
-  CHECK(result.exit == 2);
+  CHECK(result.exit == 7);
   CHECK(result.err ==
         "kvcli: load /no/such: cannot open /no/such: No such file or directory (errno 2); give a "
         "file that can be read, or -\n");
-  CHECK(RunCli(server, {"load", "/"}).exit == 2);
+  CHECK(RunCli(server, {"load", "/"}).exit == 7);
   result = RunCli(server, {}, {.in = "load -\n"});
   CHECK(result.exit == 2);
   CHECK(result.err ==

@@ -38,6 +38,23 @@ TEST_CASE("stat: names and values, in each form") {
   CHECK(result.err == "kvcli: stat: gone; wait\n");
 }
 
+TEST_CASE("stat: a table fits the terminal, and large numbers are strings in JSON") {
+  FakeServer server;
+  server.statistics = {{"incarnation", "18446744073709551615"},
+                       {"small", "9007199254740991"},
+                       {"why", std::string(200, 'x')}};
+  const std::string table = RunCli(server, {"stat", "-w", "table"}).out;
+  size_t shown = 0;
+  for (size_t begin = 0; begin < table.size(); begin = table.find('\n', begin) + 1) {
+    CHECK(table.find('\n', begin) - begin <= 80);
+  }
+  for (const char c : table) shown += c == 'x' ? 1 : 0;
+  CHECK(shown == 200);
+  CHECK_THAT(RunCli(server, {"stat", "-w", "json"}).out,
+             Catch::StartsWith("{\"incarnation\":\"18446744073709551615\","
+                               "\"small\":9007199254740991,"));
+}
+
 TEST_CASE("info: where the server is, and what it is") {
   FakeServer server = WithStatistics();
   CHECK(RunCli(server, {"info"}).out ==

@@ -16,6 +16,20 @@ TEST_CASE("Table: columns are as wide as what is in them, numbers stand at the r
   CHECK(FormatTable({"KEY"}, {}) == "+-----+\n| KEY |\n+-----+\n");
 }
 
+TEST_CASE("Table: a last column that is too wide goes on below") {
+  CHECK(FormatTable({"N", "V"}, {{"a", "0123456789\u00fcbcd"}, {"b", ""}}, 19) ==
+        "+---+-------------+\n"
+        "| N | V           |\n"
+        "+---+-------------+\n"
+        "| a | 0123456789\u00fc |\n"
+        "|   | bcd         |\n"
+        "| b |             |\n"
+        "+---+-------------+\n");
+  // As it is where hardly a word would fit.
+  CHECK(FormatTable({"N", "V"}, {{"a", "0123456789"}}, 10) ==
+        FormatTable({"N", "V"}, {{"a", "0123456789"}}));
+}
+
 TEST_CASE("Table: aligned pairs") {
   CHECK(FormatAligned({{"a", "1"}, {"long", "two"}}) == "a     1\nlong  two\n");
   CHECK(FormatAligned({}).empty());

@@ -50,11 +50,15 @@ TEST_CASE("put: the value from a file") {
   CHECK(RunCli(server, {"put", "k", "@" + path}).exit == 0);
   CHECK(ValueOf(server, "k") == "a\0b\n"s);
   const CliResult result = RunCli(server, {"put", "k", "@/no/such"});
-  CHECK(result.exit == 2);
+  CHECK(result.exit == 7);
   CHECK(result.err ==
         "kvcli: put k: cannot open /no/such: No such file or directory (errno 2); to store the "
         "text itself add --literal\n");
-  CHECK(RunCli(server, {"put", "k", "@/"}).exit == 2);
+  CHECK(RunCli(server, {"put", "k", "@/"}).exit == 7);
+  const CliResult nameless = RunCli(server, {"put", "k", "@"});
+  CHECK(nameless.exit == 2);
+  CHECK(nameless.err ==
+        "kvcli: put k: @ names no file; give @FILE, or add --literal to store the @ itself\n");
 }
 
 TEST_CASE("put: --literal stores what looks like a file or standard input") {
@@ -112,6 +116,17 @@ TEST_CASE("del: counts what was there; what was not makes exit status 1") {
   result = RunCli(server, {"del", "a", "-w", "json"});
   CHECK(result.exit == 0);
   CHECK(result.out == "{\"deleted\":1}\n");
+  server.Insert("a", "");
+  result = RunCli(server, {"del", "a", "b", "c", "-w", "table"});
+  CHECK(result.out ==
+        "+---------+----+\n"
+        "| DELETED | OF |\n"
+        "+---------+----+\n"
+        "|       1 |  3 |\n"
+        "+---------+----+\n");
+  CHECK(result.err ==
+        "kvcli: del b: not found; 'kvcli scan' lists the keys that are there\n"
+        "kvcli: del c: not found\n");
   server.operation_error = absl::DeadlineExceededError("late; wait");
   result = RunCli(server, {"del", "a", "b"});
   CHECK(result.exit == 4);

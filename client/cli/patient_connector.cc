@@ -1,0 +1,64 @@
+#include "client/cli/patient_connector.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "client/cli/interrupt.h"
+#include "common/base/clock.h"
+#include "common/transport/shm/default_path.h"
+
+namespace kvd::cli {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenTries{20};
+
+bool DirectoryExists(const std::string& socket_path) {
+  if (socket_path.empty()) return false;
+  const size_t slash = socket_path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : socket_path.substr(0, slash + 1);
+  return ::access(directory.c_str(), F_OK) == 0;
+}
+
+}  // namespace
+
+std::string SocketPathOf(std::string_view target) {
+  constexpr std::string_view kScheme = "shm:";
+  if (target.empty() || target == kScheme) return DefaultSocketPath();
+  if (target.starts_with(kScheme)) return std::string(target.substr(kScheme.size()));
+  const size_t end = target.find_first_of("/:");
+  const bool is_path = end == std::string_view::npos || target[end] == '/';
+  return is_path ? std::string(target) : "";
+}
+
+Connector ConnectPatiently(Connector connect, Patience patience) {
+  return [connect = std::move(connect), patience = std::move(patience)](
+             std::string_view target,
+             std::chrono::nanoseconds deadline) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
+    const std::chrono::nanoseconds begun = patience.now();
+    const auto enough = std::min<std::chrono::nanoseconds>(kStartPatience, deadline);
+    while (true) {
+      const std::chrono::nanoseconds waited = patience.now() - begun;
+      auto store = connect(target, std::max(deadline - waited, std::chrono::nanoseconds(1)));
+      if (store.ok() || !absl::IsUnavailable(store.status())) return store;
+      if (patience.now() - begun >= enough || patience.interrupted() ||
+          !DirectoryExists(SocketPathOf(target))) {
+        return store;
+      }
+      patience.sleep(kBetweenTries);
+    }
+  };
+}
+
+Patience RealPatience() {
+  return {
+      .now = [] { return std::chrono::nanoseconds(RealClock::Get().NowMonotonicNs()); },
+      .sleep = [](std::chrono::nanoseconds time) { std::this_thread::sleep_for(time); },
+      .interrupted = &InterruptGuard::Seen,
+  };
+}
+
+}  // namespace kvd::cli

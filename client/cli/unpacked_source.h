@@ -1,0 +1,33 @@
+// Input that is to be text, looked at before it is read: compressed files are given by mistake.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "client/cli/byte_stream.h"
+
+namespace kvd::cli {
+
+class UnpackedSource : public ByteSource {
+ public:
+  // `source` must outlive this object.
+  explicit UnpackedSource(ByteSource& source) : source_(source) {}
+
+  // The program that unpacks what the source holds; empty if it is not compressed as far as is
+  // known. Call before the first Read. Blocks only for as long as the next byte may decide; an
+  // error is left for the next Read.
+  std::string_view Unpacker();
+
+  // All bytes of the source.
+  absl::StatusOr<size_t> Read(char* into, size_t size) override;
+
+ private:
+  ByteSource& source_;
+  std::string begin_;  // what Unpacker has read
+  size_t handed_out_ = 0;
+  absl::StatusOr<size_t> last_ = 1;  // how its last read ended
+};
+
+}  // namespace kvd::cli

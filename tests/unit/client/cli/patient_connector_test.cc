@@ -1,0 +1,89 @@
+// Waiting for a kvd that was started a moment ago, and for no other.
+#include "client/cli/patient_connector.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+#include "tests/unit/client/cli/fake_store.h"
+
+namespace kvd::cli::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Time that passes only while somebody sleeps; at `listens_at` a server is there.
+struct Attempt {
+  FakeServer server;
+  std::chrono::nanoseconds now = 5s;
+  std::chrono::nanoseconds listens_at = 100h;
+  absl::Status error = absl::UnavailableError("no socket");
+  bool interrupted = false;
+
+  absl::Status Connect(const std::string& target, std::chrono::nanoseconds deadline = 5s) {
+    const Connector inner = ConnectorTo(server);
+    const Connector patient = ConnectPatiently(
+        [&](std::string_view to, std::chrono::nanoseconds left) {
+          server.connect_error = now < listens_at ? error : absl::OkStatus();
+          return inner(to, left);
+        },
+        {.now = [this] { return now; },
+         .sleep = [this](std::chrono::nanoseconds time) { now += time; },
+         .interrupted = [this] { return interrupted; }});
+    return patient(target, deadline).status();
+  }
+};
+
+TEST_CASE("Patient connector: a server that comes up meanwhile is reached") {
+  const kvd::test::TempDir directory;
+  Attempt attempt;
+  attempt.listens_at = attempt.now + 500ms;
+  CHECK(attempt.Connect("shm:" + directory.Join("s")).ok());
+  CHECK(attempt.server.targets.size() > 2);
+  CHECK(attempt.now < 5s + 600ms);
+}
+
+TEST_CASE("Patient connector: gives up after a second, or at the deadline") {
+  const kvd::test::TempDir directory;
+  Attempt attempt;
+  CHECK(attempt.Connect(directory.Join("s")) == attempt.error);
+  CHECK(attempt.now >= 6s);
+  CHECK(attempt.now < 6s + 100ms);
+  Attempt hasty;
+  CHECK_FALSE(hasty.Connect(directory.Join("s"), 100ms).ok());
+  CHECK(hasty.now < 5s + 200ms);
+}
+
+TEST_CASE("Patient connector: what will not change is not waited for") {
+  const kvd::test::TempDir directory;
+  for (const std::string& target :
+       {directory.Join("missing/s"), std::string("rdma:host:7711"), std::string("host:7711")}) {
+    Attempt attempt;
+    CHECK_FALSE(attempt.Connect(target).ok());
+    CHECK(attempt.server.targets.size() == 1);
+  }
+  Attempt refused;
+  refused.error = absl::PermissionDeniedError("no");
+  CHECK_FALSE(refused.Connect(directory.Join("s")).ok());
+  CHECK(refused.server.targets.size() == 1);
+  Attempt interrupted;
+  interrupted.interrupted = true;
+  CHECK_FALSE(interrupted.Connect(directory.Join("s")).ok());
+  CHECK(interrupted.server.targets.size() == 1);
+}
+
+TEST_CASE("Patient connector: the socket of a target") {
+  CHECK(SocketPathOf("shm:/a/b") == "/a/b");
+  CHECK(SocketPathOf("shm:b.sock") == "b.sock");
+  CHECK(SocketPathOf("b.sock") == "b.sock");
+  CHECK(SocketPathOf("./a:b") == "./a:b");
+  CHECK(SocketPathOf("rdma:h:1").empty());
+  CHECK(SocketPathOf("h:1").empty());
+  CHECK_FALSE(SocketPathOf("").empty());
+  CHECK(SocketPathOf("") == SocketPathOf("shm:"));
+}
+
+}  // namespace
+}  // namespace kvd::cli::test
