@@ -18,10 +18,13 @@
 namespace kvd {
 namespace {
 
-constexpr int kSocketFullWaitMs = 1000;
+// A server that runs reads its sockets every millisecond, and no operation says here how long it
+// would wait.
+constexpr int kSocketFullWaitMs = 50;
 
-absl::Status SendNotice(int socket, const SegmentNotice& notice, std::span<const int> fds) {
+absl::Status Register(int socket, const SegmentNotice& notice, int fd) {
   const std::span<const std::byte> packet = std::as_bytes(std::span(&notice, 1));
+  const int fds[] = {fd};
   int error = SendPacket(socket, packet, fds);
   if (error == EAGAIN) {
     pollfd writable{socket, POLLOUT, 0};
@@ -29,6 +32,10 @@ absl::Status SendNotice(int socket, const SegmentNotice& notice, std::span<const
     error = SendPacket(socket, packet, fds);
   }
   if (error == 0) return absl::OkStatus();
+  if (error == EAGAIN) {
+    return absl::DeadlineExceededError(
+        "the server does not take a buffer's registration, so it may be stopped or overloaded");
+  }
   if (error == EPIPE || error == ECONNRESET) return absl::UnavailableError("the server went away");
   return ErrnoStatus(error, "registering a buffer with the server");
 }
@@ -37,7 +44,8 @@ absl::Status SendNotice(int socket, const SegmentNotice& notice, std::span<const
 
 absl::StatusOr<TransferBuffer> PullBuffers::Allocate(size_t bytes) {
   if (bytes == 0) return absl::InvalidArgumentError("a buffer of 0 bytes");
-  if (buffers_.size() >= kPullSegmentsMax) {
+  SendForgets();
+  if (buffers_.size() + forgets_.size() >= kPullSegmentsMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a session has at most ", kPullSegmentsMax, " buffers; free one first"));
   }
@@ -55,8 +63,7 @@ absl::StatusOr<TransferBuffer> PullBuffers::Allocate(size_t bytes) {
   KVD_ASSIGN_OR_RETURN(MappedMemory memory, MappedMemory::Map(options));
 
   const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kRegister), next_id_, length};
-  const int fds[] = {fd.get()};
-  KVD_RETURN_IF_ERROR(SendNotice(socket_, notice, fds));
+  KVD_RETURN_IF_ERROR(Register(socket_, notice, fd.get()));
   TransferBuffer buffer;
   buffer.bytes = std::span(memory.base(), bytes);
   buffer.key = next_id_;
@@ -70,11 +77,21 @@ void PullBuffers::Free(const TransferBuffer& buffer) {
   const auto found = std::find_if(buffers_.begin(), buffers_.end(),
                                   [&](const Buffer& entry) { return entry.id == buffer.key; });
   if (found == buffers_.end()) return;
-  bytes_ -= found->memory.length_bytes();
-  const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kForget), found->id, 0};
-  // If the server cannot be told it has gone, and its end of the buffer with it.
-  SendNotice(socket_, notice, {}).IgnoreError();
+  forgets_.push_back(Forget{found->id, found->memory.length_bytes()});
   buffers_.erase(found);
+  SendForgets();
+}
+
+// Until the server has been told, the buffer counts there, so it counts here as well.
+void PullBuffers::SendForgets() {
+  while (!forgets_.empty()) {
+    const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kForget), forgets_.back().id,
+                               0};
+    // Later, if the socket is full; if the server has gone, its end of the buffer has gone, too.
+    if (SendPacket(socket_, std::as_bytes(std::span(&notice, 1))) == EAGAIN) return;
+    bytes_ -= forgets_.back().bytes;
+    forgets_.pop_back();
+  }
 }
 
 }  // namespace kvd
