@@ -50,6 +50,11 @@ ShmServerTransport::~ShmServerTransport() { StopAccepting(); }
 
 absl::Status ShmServerTransport::Start(Admission& admission) {
   KVD_ASSIGN_OR_RETURN(UniqueFd listener, Listen(claim_.path(), options_.socket_mode));
+  struct stat made;
+  if (lstat(claim_.path().c_str(), &made) == 0) {
+    socket_device_ = made.st_dev;
+    socket_inode_ = made.st_ino;
+  }
   ShmAcceptor::Options options;
   options.path = claim_.path();
   options.region_fd = options_.region_fd;
@@ -59,9 +64,16 @@ absl::Status ShmServerTransport::Start(Admission& admission) {
   return absl::OkStatus();
 }
 
+bool ShmServerTransport::SocketIsOurs() const {
+  struct stat there;
+  return lstat(claim_.path().c_str(), &there) == 0 && there.st_dev == socket_device_ &&
+         there.st_ino == socket_inode_;
+}
+
 void ShmServerTransport::StopAccepting() {
   if (acceptor_ == nullptr) return;
-  unlink(claim_.path().c_str());
+  // Another kvd's may be there if somebody removed ours by hand.
+  if (SocketIsOurs()) unlink(claim_.path().c_str());
   acceptor_.reset();
 }
 

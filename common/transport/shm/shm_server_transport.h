@@ -44,10 +44,15 @@ class ShmServerTransport final : public ServerTransport {
   ShmServerTransport(SocketClaim claim, const Options& options)
       : claim_(std::move(claim)), options_(options) {}
 
+  // The file of the listening socket, if it is still the one that this transport made.
+  bool SocketIsOurs() const;
+
   SocketClaim claim_;
   Options options_;
   std::vector<std::unique_ptr<ShmServerEndpoint>> endpoints_;
   std::unique_ptr<ShmAcceptor> acceptor_;
+  dev_t socket_device_ = 0;
+  ino_t socket_inode_ = 0;
 };
 
 }  // namespace kvd

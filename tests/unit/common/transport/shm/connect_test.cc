@@ -59,6 +59,26 @@ std::string BytesOf(const Welcome& welcome) {
 
 }  // namespace
 
+TEST_CASE("ShmServerTransport: the end leaves a socket alone that another has put in its place") {
+  TempDir dir;
+  const FakeRegion region;
+  FakeAdmission admission(region, 4, 4608);
+  const std::string path = dir.Join("s");
+  ShmServerTransport::Options options;
+  options.region_fd = region.fd();
+  auto transport = ShmServerTransport::Create(SocketClaim::Take(path).value(), options).value();
+  KVD_REQUIRE_OK(transport->Start(admission));
+  const bool replaced = GENERATE(true, false);
+  UniqueFd other;
+  // Kept under another name, so that its inode is not used again.
+  if (replaced) {
+    REQUIRE(rename(path.c_str(), dir.Join("old").c_str()) == 0);
+    other = ListenAt(path, 1);
+  }
+  transport->StopAccepting();
+  CHECK((access(path.c_str(), F_OK) == 0) == replaced);
+}
+
 TEST_CASE("Connect: a path that is empty or too long is refused with both lengths") {
   const std::string longest(107, 'x');
   KVD_REQUIRE_CODE(TryConnect(""), kInvalidArgument);
