@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -136,6 +137,10 @@ int main(int argc, char** argv) {
     return kvd::Main(std::vector<std::string>(argv + 1, argv + argc));
   } catch (const std::bad_alloc&) {
     fputs("kvd: out of memory outside of --memory; give this machine more or kvd less\n", stderr);
+    return kvd::kExitCannotStart;
+  } catch (const std::system_error& error) {
+    fprintf(stderr, "kvd: cannot start: no thread: %s; raise the limit of processes (ulimit -u)\n",
+            error.what());
     return kvd::kExitCannotStart;
   }
 }

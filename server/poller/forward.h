@@ -46,6 +46,7 @@ struct Forward : MailboxNode {
   bool answered = false;   // the client has had its reply, or is gone
   bool reserved = false;
   bool pulled = false;
+  bool unserved = false;  // the owner had no memory for it
   uint32_t home = 0;
   uint32_t owner = 0;
   ChannelId channel{};

@@ -17,6 +17,7 @@ namespace kvd {
 namespace {
 
 constexpr uint32_t kIdleRoundsPerClock = 16;
+constexpr size_t kSpareForwardsMax = 256;
 
 }  // namespace
 
@@ -41,6 +42,7 @@ Poller::Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& end
       operations_(shard, options.limits),
       wake_(std::move(wake)) {
   batch_.reserve(kBatchMax);
+  spare_forwards_.reserve(kSpareForwardsMax);
 }
 
 Poller::~Poller() {
@@ -54,6 +56,8 @@ void Poller::Start() {
 }
 
 void Poller::RequestStop() {
+  // One that never started has nothing to give back, and its peers do not wait for it.
+  if (!thread_.joinable()) drained_.store(true, std::memory_order_release);
   stop_.store(true, std::memory_order_seq_cst);
   Wake();
 }
@@ -75,9 +79,18 @@ void Poller::Run() {
   Drain();
 }
 
+// kvd has no memory left besides the region: whoever cannot be served is told, the others are
+// served.
+void Poller::Unserved(ChannelId channel) {
+  if (ServerSession* session = sessions_.Find(channel)) session->ending = true;
+  endpoint_.Close(channel, absl::ResourceExhaustedError("kvd is out of memory"));
+}
+
 bool Poller::Step() {
   const size_t count = endpoint_.Poll(events_);
-  for (const ServerEvent& event : std::span(events_).first(count)) Handle(event);
+  for (const ServerEvent& event : std::span(events_).first(count)) {
+    Guard(event.channel, [&] { Handle(event); });
+  }
   if (!batch_.empty()) ExecuteBatch();
   const size_t mail = mailbox_.empty() ? 0 : TakeMail();
   if (count + mail != 0) {

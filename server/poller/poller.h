@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -59,6 +60,7 @@ class Poller {
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
 
+  // Throws std::system_error if there is no thread to be had; what was started is stopped as ever.
   void Start();
 
   // Any thread. The poller answers what is there, closes its sessions ("kvd is shutting down") and
@@ -93,6 +95,16 @@ class Poller {
   // The loop (poller.cc).
   void Run();
   bool Step();
+  void Unserved(ChannelId channel);
+  // Does what an event or a message of `channel` asks, or ends the channel for want of memory.
+  template <typename Action>
+  void Guard(ChannelId channel, Action action) {
+    try {
+      action();
+    } catch (const std::bad_alloc&) {
+      Unserved(channel);
+    }
+  }
   void Idle();
   void Sleep();
   void ReleaseExpired();

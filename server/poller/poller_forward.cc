@@ -1,12 +1,14 @@
 // Requests that one poller executes for another.
+#include <memory>
+#include <new>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/poller/poller.h"
 
 namespace kvd {
 namespace {
 
-constexpr size_t kSpareForwardsMax = 256;
 constexpr size_t kMailPerStep = 64;
 
 }  // namespace
@@ -17,11 +19,16 @@ size_t Poller::TakeMail() {
     auto* forward = static_cast<Forward*>(mailbox_.Take());
     if (forward == nullptr) break;
     if (forward->returning) {
-      OnReturn(forward);
+      Guard(forward->channel, [&] { OnReturn(forward); });
       continue;
     }
     if (taken == 0) shard_.RefreshClock();
-    Serve(*forward);
+    forward->unserved = false;
+    try {
+      Serve(*forward);
+    } catch (const std::bad_alloc&) {
+      forward->unserved = true;  // its home ends the channel
+    }
     forward->returning = true;
     Poller& home = *peers_[forward->home];
     home.mailbox_.Post(forward);
@@ -44,7 +51,12 @@ void Poller::SendForward(const Decoded& decoded) {
   forward->owner = decoded.owner;
   forward->channel = decoded.channel;
   forward->hash = decoded.hash;
-  forward->SetRequest(decoded.request);
+  try {
+    forward->SetRequest(decoded.request);
+  } catch (const std::bad_alloc&) {
+    Recycle(forward);
+    throw;
+  }
   Post(forward);
 }
 
@@ -85,8 +97,9 @@ void Poller::OnReturn(Forward* forward) {
     forward->answered = true;
     return FinishPull(pull, /*pulled=*/false);
   }
+  const absl::Cleanup recycle = [this, forward] { Recycle(forward); };
+  if (forward->unserved) throw std::bad_alloc();
   if (!forward->answered) Answer(forward->channel, forward->outcome, forward->owner);
-  Recycle(forward);
 }
 
 void Poller::Release(const HeldItem& held) {
@@ -100,7 +113,6 @@ void Poller::Release(const HeldItem& held) {
 }
 
 Forward* Poller::NewForward() {
-  ++forwards_out_;
   std::unique_ptr<Forward> forward;
   if (spare_forwards_.empty()) {
     forward = std::make_unique<Forward>();
@@ -111,13 +123,16 @@ Forward* Poller::NewForward() {
   forward->home = index_;
   forward->answered = false;
   forward->reserved = false;
+  ++forwards_out_;
   return forward.release();
 }
 
 void Poller::Recycle(Forward* forward) {
   --forwards_out_;
   std::unique_ptr<Forward> owned(forward);
-  if (spare_forwards_.size() < kSpareForwardsMax) spare_forwards_.push_back(std::move(owned));
+  if (spare_forwards_.size() < spare_forwards_.capacity()) {
+    spare_forwards_.push_back(std::move(owned));
+  }
 }
 
 }  // namespace kvd

@@ -41,7 +41,9 @@ void Poller::Decode(const ServerEvent& event) {
 
 void Poller::ExecuteBatch() {
   shard_.RefreshClock();
-  for (const Decoded& decoded : batch_) Execute(decoded);
+  for (const Decoded& decoded : batch_) {
+    Guard(decoded.channel, [&] { Execute(decoded); });
+  }
   batch_.clear();
 }
 
@@ -88,9 +90,18 @@ void Poller::StartPull(ChannelId channel, PendingPull pull) {
   pull.channel = channel;
   const uint64_t id = next_pull_++;
   const PullSource source{pull.request.pull_address, pull.request.pull_key, pull.request.value_len};
+  // Written down first: bytes that arrive for a reservation of which nobody knows would be lost
+  // memory.
+  try {
+    pulls_.emplace(id, pull);
+  } catch (const std::bad_alloc&) {
+    FinishPull(pull, /*pulled=*/false);
+    throw;
+  }
   const absl::Status started = endpoint_.Pull(channel, source, pull.reservation.value, id);
-  if (!started.ok()) return FinishPull(pull, /*pulled=*/false);
-  pulls_.emplace(id, std::move(pull));
+  if (started.ok()) return;
+  pulls_.erase(id);
+  FinishPull(pull, /*pulled=*/false);
 }
 
 void Poller::OnPullDone(const ServerEvent& event) {
@@ -126,10 +137,14 @@ void Poller::OnClosed(const ServerEvent& event) {
   }
   const ServerSession* session = sessions_.Find(event.channel);
   if (session == nullptr) return;
-  options_.log(absl::StrCat("session ", session->session_id, ": ", session->name, " ended after ",
-                            session->requests,
-                            session->requests == 1 ? " request: " : " requests: ",
-                            event.error == nullptr ? "" : event.error->message()));
+  try {
+    options_.log(absl::StrCat("session ", session->session_id, ": ", session->name, " ended after ",
+                              session->requests,
+                              session->requests == 1 ? " request: " : " requests: ",
+                              event.error == nullptr ? "" : event.error->message()));
+  } catch (const std::bad_alloc&) {
+    // A line less in the log.
+  }
   if (const auto held = sessions_.Close(event.channel)) Release(*held);
 }
 

@@ -98,7 +98,17 @@ absl::Status Prefault(const PrefaultOptions& options) {
   std::vector<std::thread> pool;
   pool.reserve(threads);
   for (uint32_t i = 0; i < threads; ++i) {
-    pool.emplace_back([&] { PopulateChunks(options, chunk_bytes, shared); });
+    try {
+      pool.emplace_back([&] { PopulateChunks(options, chunk_bytes, shared); });
+    } catch (const std::system_error&) {
+      // The threads that there are do it all, or this one does.
+      {
+        const std::lock_guard lock(shared.mutex);
+        shared.running -= threads - std::max(i, 1u);
+      }
+      if (i == 0) PopulateChunks(options, chunk_bytes, shared);
+      break;
+    }
   }
   ReportUntilDone(options, shared);
   for (std::thread& thread : pool) thread.join();

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <limits>
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -87,7 +88,12 @@ absl::StatusOr<std::unique_ptr<ShmAcceptor>> ShmAcceptor::Start(Options options,
       new ShmAcceptor(std::move(options), std::move(listener), std::move(epoll), std::move(stop)));
   acceptor->Watch(acceptor->listener_.get());
   acceptor->Watch(acceptor->stop_.get());
-  acceptor->thread_ = std::thread([raw = acceptor.get()] { raw->Run(); });
+  try {
+    acceptor->thread_ = std::thread([raw = acceptor.get()] { raw->Run(); });
+  } catch (const std::system_error& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no thread for accepting clients: ", error.what()));
+  }
   pthread_setname_np(acceptor->thread_.native_handle(), "kvd-accept");
   return acceptor;
 }
@@ -175,8 +181,12 @@ void ShmAcceptor::AcceptSome() {
       return;
     }
     const int fd = socket.get();
+    try {
+      handshakes_.push_back(Handshake{std::move(socket), NowNs() + kHandshakeNs});
+    } catch (const std::bad_alloc&) {
+      return PauseAccepting();  // and this client sees the end of its connection
+    }
     Watch(fd);
-    handshakes_.push_back(Handshake{std::move(socket), NowNs() + kHandshakeNs});
     Answer(fd);  // it may have spoken already
   }
 }
@@ -241,22 +251,21 @@ void ShmAcceptor::Answer(int fd) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
   if (error != 0 || packet.bytes == 0) return;  // it has gone
 
-  Hello hello;
-  const absl::Status parsed = ParseHello(std::span(frame).first(packet.bytes), hello);
-  if (!parsed.ok()) {
-    const bool version = absl::IsFailedPrecondition(parsed);
-    Refuse(socket.get(), version ? WelcomeStatus::kWrongVersion : WelcomeStatus::kMalformed,
-           ToStd(parsed.message()));
-    return;
-  }
   try {
-    Admit(socket, hello);
+    Admit(socket, std::span(frame).first(packet.bytes));
   } catch (const std::bad_alloc&) {
     if (socket.valid()) Refuse(socket.get(), WelcomeStatus::kInternal, "kvd is out of memory");
   }
 }
 
-void ShmAcceptor::Admit(PeerSocket& socket, const Hello& hello) {
+void ShmAcceptor::Admit(PeerSocket& socket, std::span<const std::byte> frame) {
+  Hello hello;
+  const absl::Status parsed = ParseHello(frame, hello);
+  if (!parsed.ok()) {
+    const bool version = absl::IsFailedPrecondition(parsed);
+    return Refuse(socket.get(), version ? WelcomeStatus::kWrongVersion : WelcomeStatus::kMalformed,
+                  ToStd(parsed.message()));
+  }
   PeerIdentity peer = IdentityOf(socket.get(), options_.path);
   Welcome welcome = options_.admission->Admit(peer, hello);
   if (welcome.status != static_cast<uint32_t>(WelcomeStatus::kAdmitted)) {

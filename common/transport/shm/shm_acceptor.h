@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -65,7 +66,7 @@ class ShmAcceptor {
   void DropLate();
   void Answer(int fd);
   // Both take the socket only if the session reached an endpoint.
-  void Admit(PeerSocket& socket, const Hello& hello);
+  void Admit(PeerSocket& socket, std::span<const std::byte> frame);
   absl::Status HandOver(PeerSocket& socket, const Hello& hello, PeerIdentity peer,
                         const Welcome& welcome, AdmittedSession admitted);
 

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -128,7 +130,12 @@ void ShmServerEndpoint::CheckSockets() {
 
 void ShmServerEndpoint::ReadSocket(ShmServerChannel& channel, uint32_t wanted_segment) {
   if (channel.closing) return;
-  const absl::Status status = channel.ReadSocket(wanted_segment);
+  absl::Status status;
+  try {
+    status = channel.ReadSocket(wanted_segment);
+  } catch (const std::bad_alloc&) {
+    status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+  }
   if (!status.ok()) {
     BeginClose(channel, status);
   } else if (channel.polled_at == ShmServerChannel::kNotPolled) {
@@ -166,35 +173,51 @@ void ShmServerEndpoint::ParkIdleChannels() {
 }
 
 void ShmServerEndpoint::TakeIncoming(Batch& batch) {
-  std::vector<AcceptedSession> taken;
-  {
-    const std::lock_guard lock(incoming_mutex_);
-    while (!incoming_.empty() && taken.size() < batch.room()) {
-      taken.push_back(std::move(incoming_.back()));
+  while (!batch.full()) {
+    std::optional<AcceptedSession> accepted;
+    {
+      const std::lock_guard lock(incoming_mutex_);
+      if (incoming_.empty()) return;
+      accepted.emplace(std::move(incoming_.back()));
       incoming_.pop_back();
+      incoming_count_.store(incoming_.size(), std::memory_order_release);
     }
-    incoming_count_.store(incoming_.size(), std::memory_order_release);
+    try {
+      Open(*std::move(accepted), batch);
+    } catch (const std::bad_alloc&) {
+      // No session for this one: what it has of it goes, and so does its socket.
+      load_.fetch_sub(1, std::memory_order_relaxed);
+    }
   }
-  for (AcceptedSession& accepted : taken) {
-    const ChannelId id{next_id_++};
-    auto channel = std::make_unique<ShmServerChannel>(id, std::move(accepted));
-    epoll_event event{};
-    event.events = EPOLLIN | EPOLLRDHUP;
-    event.data.u64 = static_cast<uint64_t>(id);
-    const int added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel->socket(), &event);
-    const absl::Status watched = added == 0 ? absl::OkStatus() : ErrnoStatus("epoll_ctl");
+}
 
-    frames_.resize(
-        std::max(frames_.size(),
-                 kBatchMax * RoundUp(channel->accepted().layout.frame_bytes + 8, kCacheLineBytes)));
-    ServerEvent& opened = batch.Add(ServerEvent::Kind::kOpened, id);
-    opened.hello = &channel->accepted().hello;
-    opened.peer = &channel->accepted().peer;
-    opened.session_id = channel->accepted().admitted.session_id();
-    StartPolling(*channel);
-    const auto at = channels_.emplace(id, std::move(channel)).first;
-    if (!watched.ok()) BeginClose(*at->second, watched);
-  }
+void ShmServerEndpoint::Open(AcceptedSession accepted, Batch& batch) {
+  // All memory that the channel's life takes comes first, so that nothing is half done.
+  const size_t channels = channels_.size() + 1;
+  const auto reserve = [&](auto& list) {
+    if (list.capacity() < channels) list.reserve(2 * channels);
+  };
+  reserve(polled_);
+  reserve(unflushed_);
+  reserve(ending_);
+  frames_.resize(std::max(frames_.size(),
+                          kBatchMax * RoundUp(accepted.layout.frame_bytes + 8, kCacheLineBytes)));
+  const ChannelId id{next_id_++};
+  const auto at =
+      channels_.emplace(id, std::make_unique<ShmServerChannel>(id, std::move(accepted))).first;
+  ShmServerChannel& channel = *at->second;
+
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLRDHUP;
+  event.data.u64 = static_cast<uint64_t>(id);
+  const int added = epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, channel.socket(), &event);
+  const int error = errno;
+  ServerEvent& opened = batch.Add(ServerEvent::Kind::kOpened, id);
+  opened.hello = &channel.accepted().hello;
+  opened.peer = &channel.accepted().peer;
+  opened.session_id = channel.accepted().admitted.session_id();
+  StartPolling(channel);
+  if (added != 0) BeginClose(channel, ErrnoStatus(error, "epoll_ctl"));
 }
 
 void ShmServerEndpoint::TakeRequests(Batch& batch) {
@@ -259,7 +282,11 @@ absl::Status ShmServerEndpoint::Pull(ChannelId id, const PullSource& source, std
   if (source.length <= kPullBytesAtOnce) {
     job.failed = !AdvancePull(job.span, source.length);
   }
-  pulls_.push_back(std::move(job));
+  try {
+    pulls_.push_back(std::move(job));
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("kvd is out of memory");
+  }
   return absl::OkStatus();
 }
 

@@ -72,6 +72,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   void BeginClose(ShmServerChannel& channel, const absl::Status& cause);
 
   void TakeIncoming(Batch& batch);
+  void Open(AcceptedSession accepted, Batch& batch);
   void EmitClosed(Batch& batch);
   void AdvancePulls(Batch& batch);
   void TakeRequests(Batch& batch);

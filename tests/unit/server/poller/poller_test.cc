@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <thread>
 
@@ -30,7 +32,12 @@ class ServerRig {
  public:
   static constexpr uint64_t kMaxValue = 4 << 20;
 
-  explicit ServerRig(uint32_t count, PollMode mode = PollMode::kAdaptive) {
+  using Statistics = std::function<std::string()>;
+
+  explicit ServerRig(
+      uint32_t count, PollMode mode = PollMode::kAdaptive,
+      const Statistics& statistics = [] { return std::string(9000, 's'); },
+      uint32_t started = ~0u) {
     RegionOptions memory;
     memory.memory_bytes = 64 << 20;
     memory.hugepages = HugepagePolicy::kOff;
@@ -50,7 +57,7 @@ class ServerRig {
     poller_options.spin_ns = 20'000;
     poller_options.limits.max_value_bytes = kMaxValue;
     poller_options.geometry = region->geometry();
-    poller_options.statistics = [] { return std::string(9000, 's'); };
+    poller_options.statistics = statistics;
     for (uint32_t i = 0; i < count; ++i) {
       shards.push_back(Shard::Create(*region, i, RealClock::Get()).value());
       pollers.push_back(Poller::Create(poller_options, i, transport->endpoint(i), *shards[i],
@@ -58,7 +65,7 @@ class ServerRig {
                             .value());
       peers.push_back(pollers.back().get());
     }
-    for (Poller* poller : peers) poller->Start();
+    for (uint32_t i = 0; i < std::min(count, started); ++i) peers[i]->Start();
     KVD_REQUIRE_OK(transport->Start(*admission));
   }
 
@@ -186,6 +193,26 @@ class Peer {
 };
 
 }  // namespace
+
+TEST_CASE("Poller: a client for whom there is no memory is closed with the reason, no other") {
+  ServerRig rig(1, PollMode::kAdaptive, []() -> std::string { throw std::bad_alloc(); });
+  Peer other(rig);
+  Peer unlucky(rig);
+  unlucky.Send(Opcode::kStat);
+  absl::Status ended;
+  while ((ended = unlucky.channel->Wait(DeadlineNs())).ok()) continue;
+  KVD_REQUIRE_CODE(ended, kUnavailable);
+  CHECK_THAT(MessageOf(ended), Catch::Contains("out of memory"));
+  CHECK(other.Call(Opcode::kPut, "key", "value").status() == ReplyStatus::kOk);
+  CHECK(other.Get(rig, "key") == "value");
+}
+
+TEST_CASE("Poller: one that got no thread holds up nobody's end") {
+  ServerRig rig(
+      3, PollMode::kAdaptive, [] { return std::string(); }, 1);
+  rig.Stop();
+  CHECK(rig.admission->sessions() == 0);
+}
 
 TEST_CASE("Poller: random requests over one and two pollers agree with a map, in every mode") {
   const uint32_t pollers = GENERATE(1u, 2u);
