@@ -349,6 +349,10 @@ class Parser {
         return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", taken.message()));
       }
     }
+    // A directory can be opened, too.
+    if (file.bad()) {
+      return absl::InvalidArgumentError(absl::StrCat("--flagfile=", path, ": cannot be read"));
+    }
     open_files_.pop_back();
     return absl::OkStatus();
   }

@@ -81,6 +81,7 @@ TEST_CASE("kvd: usage errors exit with 2 and one line") {
   CheckUsage({"--shm_mode=9"}, {"--shm_mode=9", "octal"});
   CheckUsage({"--check=maybe"}, {"--check takes no value"});
   CheckUsage({"--flagfile=/does/not/exist"}, {"/does/not/exist"});
+  CheckUsage({"--flagfile=/"}, {"--flagfile=/: cannot be read"});
 }
 
 TEST_CASE(
