@@ -293,22 +293,30 @@ absl::Status ShmServerEndpoint::Pull(ChannelId id, const PullSource& source, std
 void ShmServerEndpoint::AdvancePulls(Batch& batch) {
   uint64_t budget = kPullBytesPerPoll;
   for (size_t left = pulls_.size(); left > 0 && !batch.full(); --left) {
-    PullJob job = std::move(pulls_.front());
-    pulls_.pop_front();
+    PullJob& job = pulls_.front();
     // BeginClose drops a channel's pulls; a job that escaped it would write into memory that has
     // another owner by now.
     const ShmServerChannel* channel = Find(job.channel);
-    if (channel == nullptr || channel->closing) continue;
+    if (channel == nullptr || channel->closing) {
+      pulls_.pop_front();
+      continue;
+    }
     const uint64_t before = job.span.left_bytes;
     if (!job.failed && before > 0) job.failed = !AdvancePull(job.span, budget);
     budget -= before - job.span.left_bytes;
     if (!job.failed && job.span.left_bytes > 0) {
-      pulls_.push_back(std::move(job));
+      try {
+        pulls_.push_back(std::move(job));
+      } catch (const std::bad_alloc&) {
+        return;  // it stays the first
+      }
+      pulls_.pop_front();
       continue;
     }
     ServerEvent& done = batch.Add(ServerEvent::Kind::kPullDone, job.channel);
     done.pull_id = job.pull_id;
     done.ok = !job.failed;
+    pulls_.pop_front();
   }
 }
 
