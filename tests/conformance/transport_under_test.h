@@ -23,6 +23,9 @@ class TransportUnderTest {
   virtual absl::StatusOr<std::unique_ptr<ClientChannel>> Connect(const Hello& hello,
                                                                  int64_t deadline_ns) = 0;
 
+  // A round trip takes many system calls, so cases with thousands of them do fewer.
+  virtual bool slow() const { return false; }
+
   // A handshake ends only while the endpoints are polled.
   virtual bool connect_needs_polling() const { return false; }
 

@@ -22,7 +22,10 @@ class HostileRig {
   HostileRig() : honest_(rig_.Connect()) {}
 
   verbs::ClientPath Path() {
-    auto path = verbs::ConnectByCm(MakeVerbsTarget(transport()), MakeHello(), DeadlineNs());
+    const VerbsTarget target = MakeVerbsTarget(transport());
+    auto path = target.connect == VerbsConnectMode::kCm
+                    ? verbs::ConnectByCm(target, MakeHello(), DeadlineNs())
+                    : verbs::ConnectByTcp(target, MakeHello(), DeadlineNs());
     KVD_REQUIRE_OK(path);
     return *std::move(path);
   }
@@ -162,12 +165,14 @@ TEST_CASE("Verbs: a peer that posts no receive and never polls costs others noth
   for (int i = 0; i < 100; ++i) rig.CheckEcho();
   client.path().qp->Destroy();
   client.path().id.Reset();
+  client.path().socket.Reset();
   rig.CheckOthersLive();
 }
 
 TEST_CASE("Verbs: private data that is none is rejected with a reason") {
   HostileRig rig;
   const VerbsTarget target = MakeVerbsTarget(rig.transport());
+  if (target.connect != VerbsConnectMode::kCm) KVD_SKIP("only rdma_cm has private data");
   for (const size_t bytes : {0, 1, 23, 24, 56}) {
     CAPTURE(bytes);
     auto events = verbs::CmEventChannel::Create();

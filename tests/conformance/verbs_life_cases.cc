@@ -1,7 +1,5 @@
 // Deaths, stops, links that go and come, addresses of all kinds, and what is left after many
 // connections.
-#include <signal.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -101,7 +99,7 @@ TEST_CASE("Verbs: a server that is killed ends its clients' waits") {
   auto buffer = client->Allocate(4096);
   KVD_REQUIRE_OK(buffer);
   KVD_REQUIRE_OK(ReadOnce(*client, *buffer));
-  server.Signal(SIGSTOP);  // so that it cannot answer
+  server.Stop();  // so that it cannot answer
   KVD_REQUIRE_OK(client->Send(Frame("x")));
   server.Kill();
   {
@@ -118,13 +116,13 @@ TEST_CASE("Verbs: a server that is stopped is not dead: READs go on, requests wa
   const auto client = ConnectTo(server.port());
   auto buffer = client->Allocate(4096);
   KVD_REQUIRE_OK(buffer);
-  server.Signal(SIGSTOP);
+  server.Stop();
   KVD_REQUIRE_OK(client->Send(Frame("x")));
   KVD_REQUIRE_CODE(client->Wait(RealClock::Get().NowMonotonicNs() + 1'500'000'000),
                    kDeadlineExceeded);
   for (int i = 0; i < 100; ++i) KVD_REQUIRE_OK(ReadOnce(*client, *buffer));
   KVD_REQUIRE_OK(client->status());
-  server.Signal(SIGCONT);
+  server.Continue();
   CHECK(Receive(*client).value() == "x");
 }
 

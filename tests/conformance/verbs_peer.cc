@@ -58,7 +58,13 @@ VerbsPeer::VerbsPeer(const std::string& test_case, uint16_t port) {
 
 VerbsPeer::~VerbsPeer() { Kill(); }
 
-void VerbsPeer::Signal(int number) { KVD_CHECK(kill(pid_, number) == 0); }
+void VerbsPeer::Stop() {
+  KVD_CHECK(kill(pid_, SIGSTOP) == 0);
+  siginfo_t info;
+  KVD_CHECK(waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED) == 0);
+}
+
+void VerbsPeer::Continue() { KVD_CHECK(kill(pid_, SIGCONT) == 0); }
 
 void VerbsPeer::Kill() {
   if (pid_ < 0) return;

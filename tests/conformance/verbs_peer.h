@@ -23,7 +23,8 @@ class VerbsPeer {
   VerbsPeer& operator=(const VerbsPeer&) = delete;
 
   uint16_t port() const { return port_; }
-  void Signal(int number);
+  void Stop();  // and waits until it has stopped
+  void Continue();
   void Kill();  // -9, and waits until it has gone
 
  private:

@@ -29,6 +29,7 @@ class VerbsUnderTest : public TransportUnderTest {
     return VerbsClientChannel::Connect(MakeVerbsTarget(*server_), hello, deadline_ns);
   }
 
+  bool slow() const override { return true; }
   bool connect_needs_polling() const override { return true; }
   bool serves_in_order_of_arrival() const override { return true; }
   bool bad_pull_ends_session() const override { return true; }
@@ -45,7 +46,8 @@ std::string ServerHost(const std::string& host) {
 
 VerbsConnectMode VerbsConnectModeUnderTest() {
   const char* mode = std::getenv("KVD_VERBS_CONNECT");
-  return mode != nullptr && std::string_view(mode) == "tcp" ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
+  return mode != nullptr && std::string_view(mode) == "tcp" ? VerbsConnectMode::kTcp
+                                                            : VerbsConnectMode::kCm;
 }
 
 VerbsServerOptions MakeVerbsServerOptions(const FakeRegion& region, size_t pollers,

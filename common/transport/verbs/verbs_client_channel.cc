@@ -134,6 +134,7 @@ class Channel final : public ClientChannel {
   bool keep_alive_under_way_ = false;
   bool probe_done_ = false;
   bool admitted_ = false;
+  bool path_is_dead_ = false;  // when it broke
   int64_t spin_ns_;
   int64_t events_looked_at_ns_ = 0;
   uint64_t flushed_ = 0;
@@ -305,6 +306,9 @@ void Channel::Handle(const ibv_wc& completion) {
     sends_.Retire(number - 1, [this](uint64_t cookie) { SendDone(cookie, true); });
   known = sends_.Retire(number, [&](uint64_t cookie) { SendDone(cookie, ok); });
   if (ok || !known) return;
+  path_is_dead_ = completion.status == IBV_WC_RETRY_EXC_ERR ||
+                  completion.status == IBV_WC_LOC_QP_OP_ERR ||
+                  completion.status == IBV_WC_FATAL_ERR;
   Break(
       WcStatus(completion.status, completion.vendor_err, absl::StrCat("talking to ", path_.name)));
 }
@@ -360,8 +364,10 @@ void Channel::Break(absl::Status cause) {
   if (!broken_.ok()) return;
   broken_ = std::move(cause);
   path_.qp->ToError();
-  // So that the server need not find out by itself.
-  if (path_.id.get() != nullptr) rdma_disconnect(path_.id.get());
+  // So that the server need not find out by itself. Not over a path that is dead: Soft-RoCE's own
+  // queue pair for such messages fails when its link is down, and then nobody on this host connects
+  // any more.
+  if (path_.id.get() != nullptr && !path_is_dead_) rdma_disconnect(path_.id.get());
   path_.socket.Reset();
   reads_.Abandon();
 }
