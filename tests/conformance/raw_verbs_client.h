@@ -2,11 +2,15 @@
 // READs a case wants.
 #pragma once
 
+#include <sched.h>
+
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/transport/verbs/client_path.h"
@@ -62,7 +66,7 @@ class RawVerbsClient {
     const verbs::MessagePrefix prefix{
         static_cast<uint8_t>(kind), {}, static_cast<uint32_t>(body.size())};
     std::memcpy(bytes.data(), &prefix, sizeof(prefix));
-    std::memcpy(bytes.data() + sizeof(prefix), body.data(), body.size());
+    std::copy(body.begin(), body.end(), bytes.begin() + sizeof(prefix));
     return PostSend(bytes);
   }
 

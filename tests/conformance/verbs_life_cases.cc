@@ -1,5 +1,12 @@
 // Deaths, stops, links that go and come, addresses of all kinds, and what is left after many
 // connections.
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -330,6 +337,38 @@ TEST_CASE("Verbs: after many connections and kills the kernel holds what it held
   CHECK(rig.admission.gone() == 1011);
   INFO(before << "\nnow\n" << Resources());
   CHECK(settled(before));
+}
+
+TEST_CASE("Verbs: a memlock limit is named, with what is needed and what lifts it") {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  if (!environment.disposable) KVD_SKIP("limits of this machine are not to be disturbed");
+  const FakeRegion region;
+  const VerbsServerOptions options = MakeVerbsServerOptions(region, 1);
+  // In a child: the right to ignore the limit, once given up, does not come back.
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const rlimit limit{65536, 65536};
+    prctl(PR_CAPBSET_DROP, CAP_IPC_LOCK);
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct data[2]{};
+    if (syscall(SYS_capget, &header, data) != 0) _exit(2);
+    data[0].effective &= ~(1u << CAP_IPC_LOCK);
+    data[0].permitted &= ~(1u << CAP_IPC_LOCK);
+    data[0].inheritable &= ~(1u << CAP_IPC_LOCK);
+    if (syscall(SYS_capset, &header, data) != 0 || setrlimit(RLIMIT_MEMLOCK, &limit) != 0) _exit(3);
+    const auto server = VerbsServerTransport::Create(options);
+    const std::string text = MessageOf(server);
+    const bool named = absl::IsResourceExhausted(server.status()) &&
+                       text.find("64 KiB") != std::string::npos &&
+                       text.find("LimitMEMLOCK=infinity") != std::string::npos;
+    if (!named) std::cerr << server.status() << "\n";
+    _exit(named ? 0 : 4);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 }  // namespace kvd::test
