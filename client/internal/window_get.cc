@@ -27,7 +27,24 @@ struct WindowGetSteps {
     if (ToBytes(bucket) == 0) [[unlikely]] {
       return nullptr;
     }
-    return reinterpret_cast<const BucketHeader*>(get.window_ + ToBytes(bucket));
+    const std::byte* const at = get.window_ + ToBytes(bucket);
+    PrefetchLocalSpace(at, get.map_.geometry().bucket_bytes);
+    return reinterpret_cast<const BucketHeader*>(at);
+  }
+
+  // Most small items lie in their bucket, not far from its header. Asked for together with the header, their lines
+  // come in one latency of memory instead of two, for bandwidth that a GET has to spare.
+  [[gnu::always_inline]] static void PrefetchLocalSpace(const std::byte* bucket, uint32_t bucket_bytes) {
+    static_assert(kBucketBytesMin == 512);
+    const auto lines = [bucket](uint32_t from) __attribute__((always_inline)) {
+      for (uint32_t line = 0; line < 4; ++line) __builtin_prefetch(bucket + from + line * kCacheLineBytes);
+    };
+    __builtin_prefetch(bucket + 2 * kCacheLineBytes);
+    __builtin_prefetch(bucket + 3 * kCacheLineBytes);
+    lines(256);
+    if (bucket_bytes == kBucketBytesMin) return;
+    lines(512);
+    lines(768);
   }
 
   // Where the item lies, or null if it is not one that is tried here. All bytes up to the next multiple of kCopyBytes
