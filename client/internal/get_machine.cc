@@ -32,24 +32,23 @@ GetMachine::Need GetMachine::Ask(State state, RegionOffset offset, uint64_t leng
   return Need::kRead;
 }
 
-GetMachine::Need GetMachine::Start(std::string_view key, uint64_t hash) {
+void GetMachine::Begin(std::string_view key, uint64_t hash) {
   key_ = key;
   hash_ = hash;
   rounds_ = 0;
   redirects_ = 0;
   shard_ = ShardOf(hash, map_.geometry().shard_count);
   bucket_ = BucketOf(hash, map_.bucket_count(shard_));
+}
+
+GetMachine::Need GetMachine::Start(std::string_view key, uint64_t hash) {
+  Begin(key, hash);
   return ReadBucket();
 }
 
 GetMachine::Need GetMachine::StartAt(std::string_view key, uint64_t hash, Slot slot) {
   if (!map_.Plausible(slot)) return Start(key, hash);
-  key_ = key;
-  hash_ = hash;
-  rounds_ = 0;
-  redirects_ = 0;
-  shard_ = ShardOf(hash, map_.geometry().shard_count);
-  bucket_ = BucketOf(hash, map_.bucket_count(shard_));
+  Begin(key, hash);
   slot_ = slot;
   return Ask(State::kRemembered, LocationOf(slot), ItemBytesOf(slot), Into::kItem);
 }

@@ -89,6 +89,7 @@ class GetMachine {
  private:
   enum class State : uint8_t { kDirectory, kBucketCount, kHeader, kItem, kChain, kConfirm, kRemembered, kHeld };
 
+  void Begin(std::string_view key, uint64_t hash);
   Need Ask(State state, RegionOffset offset, uint64_t length, Into into);
   Need NextRound();
   Need ReadBucket();
