@@ -138,7 +138,8 @@ visible() {
 
 all_visible() {
   local path
-  for path in "$PWD" "$HERE" "$init" "$kernel" "$HERE"/../../bazel-* "${TEST_SRCDIR:-/}" \
+  # Among Bazel's runfiles network.sh is a link into the source tree, which may lie in /tmp too.
+  for path in "$PWD" "$HERE" "$HERE/network.sh" "$init" "$kernel" "$HERE"/../../bazel-* "${TEST_SRCDIR:-/}" \
     ${shares[@]+"${shares[@]}"} ${command[@]+"${command[@]}"}; do
     visible "$path"
   done | sort -u

@@ -96,6 +96,8 @@ def a_full_region():
 def no_answer_in_time():
     """kvcli: a server that does not answer is exit status 4, within the deadline"""
     SERVER.process.send_signal(signal.SIGSTOP)
+    # The signal goes to one thread, which stops the others once it runs.
+    os.waitid(os.P_PID, SERVER.process.pid, os.WSTOPPED | os.WNOWAIT)
     try:
         result = KVCLI.run("ping", "--deadline=200ms")
         check_equal(result.exit, 4, result.err)
