@@ -49,6 +49,24 @@ struct Rig {
   KvdProcess kvd;
 };
 
+// Faults of the wire between the devices, for as long as the object lives.
+class Netem {
+ public:
+  Netem(const RdmaEnvironment& environment, const std::string& faults) : environment_(environment) {
+    for (const RdmaSide& side : environment_.sides) {
+      REQUIRE(std::system(("tc qdisc replace dev " + side.netdev + " root netem " + faults).c_str()) == 0);
+    }
+  }
+  ~Netem() {
+    for (const RdmaSide& side : environment_.sides) {
+      if (std::system(("tc qdisc del dev " + side.netdev + " root").c_str()) != 0) std::abort();
+    }
+  }
+
+ private:
+  const RdmaEnvironment environment_;
+};
+
 }  // namespace
 
 TEST_CASE("RDMA: items of every size go there and back, and shared memory sees the same ones") {
@@ -171,6 +189,28 @@ TEST_CASE("RDMA: torn and replaced items are seen in great number, and never ret
   REQUIRE(counts["wrong_answers"] == 0);
   REQUIRE(counts["torn_reads_seen"] > 100);
   REQUIRE(counts["moved_items_seen"] > 100);
+}
+
+TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and change nothing") {
+  Rig rig;
+  if (!rig.environment.disposable) KVD_SKIP("the network of this machine is left alone");
+  const std::string faults = GENERATE("loss 1%", "delay 1ms 500us", "delay 1ms reorder 25% 50%", "duplicate 5%");
+  CAPTURE(faults);
+  const OperationOptions patient{.deadline = seconds(30)};
+  const auto writer = rig.Connect();
+  const auto reader = rig.Connect();
+  const Netem netem(rig.environment, faults);
+  std::string wanted;
+  std::string value;
+  for (uint64_t generation = 1; generation <= 40; ++generation) {
+    if (IsDelete(generation)) continue;
+    const uint64_t key = generation % 4;  // 64 bytes, 2,000, and mixed sizes up to 128 KiB
+    CAPTURE(generation);
+    MakeHuntValue(key, generation, wanted);
+    KVD_REQUIRE_OK(writer->Put(HuntKey(key), wanted, patient));
+    KVD_REQUIRE_OK(reader->Get(HuntKey(key), value, nullptr, patient));
+    REQUIRE(CertifyHuntValue(key, value) == generation);
+  }
 }
 
 TEST_CASE("RDMA: IPv6 addresses work") {
