@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
-#include "common/transport/cpu_relax.h"
+#include "common/base/cpu_relax.h"
 
 namespace kvd {
 namespace {

@@ -20,7 +20,7 @@
 #include "common/base/unique_fd.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/racy_copy.h"
-#include "common/transport/cpu_relax.h"
+#include "common/base/cpu_relax.h"
 #include "common/transport/shm/client_handshake.h"
 #include "common/transport/shm/pull_buffers.h"
 #include "common/transport/shm/ring.h"

@@ -23,8 +23,8 @@ struct LocalGid {
   uint8_t index = 0;
 };
 
-// The GID with that index; with -1 the best there is to reach `peer` (may be null): RoCE v2 of the
-// peer's family and netdev first, then any RoCE v2, then any other. NotFound: there is none.
+// The GID with that index; with -1 the best there is for a connection from `local` (may be null):
+// the RoCE v2 one of that address first, then any RoCE v2, then any other. NotFound: there is none.
 absl::StatusOr<LocalGid> ChooseGid(const RdmaContext& context, uint8_t port, int gid_index,
                                    const sockaddr* local);
 

@@ -18,7 +18,7 @@
 #include "common/base/units.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/handshake.h"
-#include "common/transport/cpu_relax.h"
+#include "common/base/cpu_relax.h"
 #include "common/transport/verbs/async_events.h"
 #include "common/transport/verbs/client_buffers.h"
 #include "common/transport/verbs/client_path.h"
