@@ -1,6 +1,5 @@
 // Which kvd this is.
-#ifndef KVD_COMMON_BASE_BUILD_INFO_H_
-#define KVD_COMMON_BASE_BUILD_INFO_H_
+#pragma once
 
 #include <string_view>
 
@@ -15,5 +14,3 @@ std::string_view Version();
 std::string_view Commit();
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_BUILD_INFO_H_

@@ -1,6 +1,5 @@
 // KVD_CHECK: our own invariants, tested in every build. Never for bytes from outside.
-#ifndef KVD_COMMON_BASE_CHECK_H_
-#define KVD_COMMON_BASE_CHECK_H_
+#pragma once
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,5 +20,3 @@ namespace kvd::internal {
   (__builtin_expect(static_cast<bool>(condition), 1) \
        ? static_cast<void>(0)                        \
        : ::kvd::internal::CheckFailed(__FILE__, __LINE__, #condition))
-
-#endif  // KVD_COMMON_BASE_CHECK_H_

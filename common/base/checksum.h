@@ -1,6 +1,5 @@
 // Checksums of what lies in the region and on the wire.
-#ifndef KVD_COMMON_BASE_CHECKSUM_H_
-#define KVD_COMMON_BASE_CHECKSUM_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -40,5 +39,3 @@ uint64_t Checksum64Long(const void* data, size_t len_bytes, uint64_t seed);
 }
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_CHECKSUM_H_

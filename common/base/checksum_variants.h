@@ -3,8 +3,7 @@
 // Each is a file of its own, compiled for one instruction set. Such a file includes nothing but
 // xxhash.h and this header: an inline function compiled there with external linkage could become
 // the one copy that the linker keeps, and crash an older CPU.
-#ifndef KVD_COMMON_BASE_CHECKSUM_VARIANTS_H_
-#define KVD_COMMON_BASE_CHECKSUM_VARIANTS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -20,5 +19,3 @@ ChecksumFunction Checksum64Avx512;
 #endif
 
 }  // namespace kvd::internal
-
-#endif  // KVD_COMMON_BASE_CHECKSUM_VARIANTS_H_

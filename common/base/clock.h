@@ -1,6 +1,5 @@
 // Time as the rest of kvd sees it: an interface, so that tests move it by hand.
-#ifndef KVD_COMMON_BASE_CLOCK_H_
-#define KVD_COMMON_BASE_CLOCK_H_
+#pragma once
 
 #include <cstdint>
 
@@ -29,5 +28,3 @@ class RealClock : public Clock {
 };
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_CLOCK_H_

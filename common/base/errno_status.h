@@ -1,6 +1,5 @@
 // The one place where errno becomes an absl::Status.
-#ifndef KVD_COMMON_BASE_ERRNO_STATUS_H_
-#define KVD_COMMON_BASE_ERRNO_STATUS_H_
+#pragma once
 
 #include <cerrno>
 #include <string_view>
@@ -21,5 +20,3 @@ absl::Status ErrnoStatus(int error_number, std::string_view context);
 inline absl::Status ErrnoStatus(std::string_view context) { return ErrnoStatus(errno, context); }
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_ERRNO_STATUS_H_

@@ -1,6 +1,5 @@
 // Hashes of keys and integers.
-#ifndef KVD_COMMON_BASE_HASH_H_
-#define KVD_COMMON_BASE_HASH_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -25,5 +24,3 @@ inline uint64_t Mix64(uint64_t word) {
 }
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_HASH_H_

@@ -1,6 +1,5 @@
 // Ownership of one memory mapping.
-#ifndef KVD_COMMON_BASE_MAPPED_MEMORY_H_
-#define KVD_COMMON_BASE_MAPPED_MEMORY_H_
+#pragma once
 
 #include <sys/mman.h>
 
@@ -58,5 +57,3 @@ class MappedMemory {
 };
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_MAPPED_MEMORY_H_

@@ -1,6 +1,5 @@
 // Pseudo-random numbers for jitter, sampling and tests, and true ones for identifiers.
-#ifndef KVD_COMMON_BASE_RANDOM_H_
-#define KVD_COMMON_BASE_RANDOM_H_
+#pragma once
 
 #include <bit>
 #include <cstdint>
@@ -77,5 +76,3 @@ class Random {
 };
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_RANDOM_H_

@@ -1,6 +1,5 @@
 // Passing an error on to the caller.
-#ifndef KVD_COMMON_BASE_STATUS_MACROS_H_
-#define KVD_COMMON_BASE_STATUS_MACROS_H_
+#pragma once
 
 #include <utility>
 
@@ -28,5 +27,3 @@
   auto status_or = expression;                               \
   if (!status_or.ok()) return std::move(status_or).status(); \
   lhs = *std::move(status_or)
-
-#endif  // KVD_COMMON_BASE_STATUS_MACROS_H_

@@ -1,7 +1,6 @@
 // Conversions between the two string views: in some builds of Abseil absl::string_view is a type
 // of its own. Ours is std::string_view everywhere; convert where an Abseil call needs the other.
-#ifndef KVD_COMMON_BASE_STRING_VIEW_H_
-#define KVD_COMMON_BASE_STRING_VIEW_H_
+#pragma once
 
 #include <string_view>
 
@@ -14,5 +13,3 @@ inline absl::string_view ToAbsl(std::string_view text) { return {text.data(), te
 inline std::string_view ToStd(absl::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_STRING_VIEW_H_

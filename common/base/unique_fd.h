@@ -1,6 +1,5 @@
 // Ownership of a file descriptor.
-#ifndef KVD_COMMON_BASE_UNIQUE_FD_H_
-#define KVD_COMMON_BASE_UNIQUE_FD_H_
+#pragma once
 
 #include <unistd.h>
 
@@ -38,5 +37,3 @@ class UniqueFd {
 };
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_UNIQUE_FD_H_

@@ -1,6 +1,5 @@
 // Sizes as people write and read them.
-#ifndef KVD_COMMON_BASE_UNITS_H_
-#define KVD_COMMON_BASE_UNITS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -23,5 +22,3 @@ absl::StatusOr<uint64_t> ParseBytes(std::string_view text);
 std::string FormatBytes(uint64_t size_bytes);
 
 }  // namespace kvd
-
-#endif  // KVD_COMMON_BASE_UNITS_H_

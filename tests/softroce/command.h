@@ -1,6 +1,5 @@
 // Runs commands in the guest.
-#ifndef KVD_TESTS_SOFTROCE_COMMAND_H_
-#define KVD_TESTS_SOFTROCE_COMMAND_H_
+#pragma once
 
 #include <cstdint>
 
@@ -24,5 +23,3 @@ int RunSetup(const GuestConfig& config);
 CommandResult RunCommand(const GuestConfig& config);
 
 }  // namespace kvd::softroce
-
-#endif  // KVD_TESTS_SOFTROCE_COMMAND_H_

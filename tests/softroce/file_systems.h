@@ -1,6 +1,5 @@
 // The guest's kernel modules and file systems.
-#ifndef KVD_TESTS_SOFTROCE_FILE_SYSTEMS_H_
-#define KVD_TESTS_SOFTROCE_FILE_SYSTEMS_H_
+#pragma once
 
 #include "tests/softroce/guest_config.h"
 
@@ -19,5 +18,3 @@ void LoadModules();
 void EnterHostRoot(const GuestConfig& config);
 
 }  // namespace kvd::softroce
-
-#endif  // KVD_TESTS_SOFTROCE_FILE_SYSTEMS_H_

@@ -9,8 +9,7 @@
 //   else share=PATH          a folder of the host that is writable; the n-th has the 9p tag
 //   "share<n>" modules=PATH        the folder whose lib/modules the guest's modprobe uses
 //   terminal=ROWSxCOLUMNS  the command gets the console as its terminal
-#ifndef KVD_TESTS_SOFTROCE_GUEST_CONFIG_H_
-#define KVD_TESTS_SOFTROCE_GUEST_CONFIG_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -34,5 +33,3 @@ class GuestConfig {
 };
 
 }  // namespace kvd::softroce
-
-#endif  // KVD_TESTS_SOFTROCE_GUEST_CONFIG_H_

@@ -1,7 +1,6 @@
 // The guest's three one-way lines to guest.sh on the host: the command's output, its errors, and
 // the status line. Each is a virtio-serial port.
-#ifndef KVD_TESTS_SOFTROCE_HOST_LINK_H_
-#define KVD_TESTS_SOFTROCE_HOST_LINK_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -25,5 +24,3 @@ void SendToHost(HostLine line, std::string_view bytes);
 [[noreturn]] void EndGuest();
 
 }  // namespace kvd::softroce
-
-#endif  // KVD_TESTS_SOFTROCE_HOST_LINK_H_

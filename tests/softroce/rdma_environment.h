@@ -1,7 +1,6 @@
 // Which RDMA devices a suite may use: those of the guest, or this machine's own. README.md says how
 // the variables are set.
-#ifndef KVD_TESTS_SOFTROCE_RDMA_ENVIRONMENT_H_
-#define KVD_TESTS_SOFTROCE_RDMA_ENVIRONMENT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -32,5 +31,3 @@ struct RdmaEnvironment {
 RdmaEnvironment FindRdmaEnvironment();
 
 }  // namespace kvd::test
-
-#endif  // KVD_TESTS_SOFTROCE_RDMA_ENVIRONMENT_H_

@@ -1,7 +1,6 @@
 // How fast this machine's time stamp counter runs. An emulated guest has the host's counter, and
 // cannot find out by itself on a host with other work to do.
-#ifndef KVD_TESTS_SOFTROCE_TSC_FREQUENCY_H_
-#define KVD_TESTS_SOFTROCE_TSC_FREQUENCY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -11,5 +10,3 @@ namespace kvd::softroce {
 uint64_t MeasureTsc_khz();
 
 }  // namespace kvd::softroce
-
-#endif  // KVD_TESTS_SOFTROCE_TSC_FREQUENCY_H_

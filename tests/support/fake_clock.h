@@ -1,6 +1,5 @@
 // A clock that stands still until a test moves it.
-#ifndef KVD_TESTS_SUPPORT_FAKE_CLOCK_H_
-#define KVD_TESTS_SUPPORT_FAKE_CLOCK_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -32,5 +31,3 @@ class FakeClock : public Clock {
 };
 
 }  // namespace kvd::test
-
-#endif  // KVD_TESTS_SUPPORT_FAKE_CLOCK_H_

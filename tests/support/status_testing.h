@@ -1,6 +1,5 @@
 // Assertions about absl::Status and absl::StatusOr.
-#ifndef KVD_TESTS_SUPPORT_STATUS_TESTING_H_
-#define KVD_TESTS_SUPPORT_STATUS_TESTING_H_
+#pragma once
 
 #include <string>
 #include <utility>
@@ -34,5 +33,3 @@ std::string MessageOf(const T& status_or) {
     INFO("status: " << kvd_status);                                      \
     REQUIRE(kvd_status.code() == ::absl::StatusCode::expected_code);     \
   } while (false)
-
-#endif  // KVD_TESTS_SUPPORT_STATUS_TESTING_H_

@@ -1,6 +1,5 @@
 // A directory for one test's files.
-#ifndef KVD_TESTS_SUPPORT_TEMP_DIR_H_
-#define KVD_TESTS_SUPPORT_TEMP_DIR_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -27,5 +26,3 @@ class TempDir {
 };
 
 }  // namespace kvd::test
-
-#endif  // KVD_TESTS_SUPPORT_TEMP_DIR_H_

@@ -4,8 +4,7 @@
 // A test target depends on //tests/support:catch2_main, which brings this header and the main
 // function. Catch2's assertions are not thread-safe: collect in threads, assert in the test's own.
 // glog has a CHECK too: a test that needs both includes this header last.
-#ifndef KVD_TESTS_SUPPORT_TEST_H_
-#define KVD_TESTS_SUPPORT_TEST_H_
+#pragma once
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -25,5 +24,3 @@ uint32_t Seed();
 
 // KVD_SKIP("no RDMA device"): leaves the test case here; tests/run.sh shows the reason.
 #define KVD_SKIP(reason) ::kvd::test::SkipTestCase(reason)
-
-#endif  // KVD_TESTS_SUPPORT_TEST_H_
