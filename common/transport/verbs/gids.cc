@@ -2,32 +2,14 @@
 
 #include <netinet/in.h>
 
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/errno_status.h"
+#include "common/transport/verbs/gid_table.h"
 
 namespace kvd::verbs {
 namespace {
-
-constexpr size_t kGidsMax = 256;
-
-std::vector<ibv_gid_entry> GidsOf(const RdmaContext& context) {
-  std::vector<ibv_gid_entry> entries(kGidsMax);
-  const ssize_t got = ibv_query_gid_table(context.get(), entries.data(), entries.size(), 0);
-  entries.resize(got > 0 ? static_cast<size_t>(got) : 0);
-  return entries;
-}
-
-bool IsMappedV4(const ibv_gid& gid) {
-  static constexpr uint8_t kPrefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(gid.raw, kPrefix, sizeof(kPrefix)) == 0;
-}
-
-bool IsLinkLocal(const ibv_gid& gid) { return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80; }
 
 std::optional<ibv_gid> GidOf(const sockaddr* address) {
   ibv_gid gid{};
@@ -48,8 +30,8 @@ int Score(const ibv_gid_entry& entry, const std::optional<ibv_gid>& local) {
   int score = 0;
   if (entry.gid_type == IBV_GID_TYPE_ROCE_V2) score += 4;
   if (local.has_value() && std::memcmp(entry.gid.raw, local->raw, 16) == 0) score += 8;
-  if (IsMappedV4(entry.gid)) score += 2;
-  if (!IsLinkLocal(entry.gid)) score += 1;
+  if (HoldsIpv4(entry.gid.raw)) score += 2;
+  if (!IsLinkLocalGid(entry.gid.raw)) score += 1;
   return score;
 }
 
@@ -58,21 +40,21 @@ int Score(const ibv_gid_entry& entry, const std::optional<ibv_gid>& local) {
 std::vector<SocketAddress> AddressesOf(const RdmaContext& context, int family) {
   std::vector<SocketAddress> routable;
   std::vector<SocketAddress> link_local;
-  for (const ibv_gid_entry& entry : GidsOf(context)) {
+  for (const ibv_gid_entry& entry : ReadGidTable(context.get())) {
     if (entry.gid_type == IBV_GID_TYPE_IB) continue;
     SocketAddress address;
-    if (family == AF_INET && IsMappedV4(entry.gid)) {
+    if (family == AF_INET && HoldsIpv4(entry.gid.raw)) {
       auto* v4 = reinterpret_cast<sockaddr_in*>(&address.storage);
       v4->sin_family = AF_INET;
       std::memcpy(&v4->sin_addr, entry.gid.raw + 12, 4);
       address.length = sizeof(*v4);
       routable.push_back(address);
-    } else if (family == AF_INET6 && !IsMappedV4(entry.gid)) {
+    } else if (family == AF_INET6 && !HoldsIpv4(entry.gid.raw)) {
       auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.storage);
       v6->sin6_family = AF_INET6;
       std::memcpy(&v6->sin6_addr, entry.gid.raw, 16);
       address.length = sizeof(*v6);
-      if (!IsLinkLocal(entry.gid)) {
+      if (!IsLinkLocalGid(entry.gid.raw)) {
         routable.push_back(address);
       } else {
         v6->sin6_scope_id = entry.ndev_ifindex;
@@ -88,7 +70,7 @@ absl::StatusOr<LocalGid> ChooseGid(const RdmaContext& context, uint8_t port, int
                                    const sockaddr* local) {
   const std::optional<ibv_gid> wanted = GidOf(local);
   const ibv_gid_entry* best = nullptr;
-  const std::vector<ibv_gid_entry> entries = GidsOf(context);
+  const std::vector<ibv_gid_entry> entries = ReadGidTable(context.get());
   for (const ibv_gid_entry& entry : entries) {
     if (entry.port_num != port) continue;
     if (gid_index >= 0) {

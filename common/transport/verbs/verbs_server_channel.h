@@ -43,6 +43,11 @@ inline constexpr int64_t kNotifyNs = 500'000'000;
 inline constexpr int64_t kDrainNs = 1'000'000'000;
 inline constexpr uint32_t kPullReadsMax = 8;  // of one channel, under way at once
 
+// What a send request was, in its cookie; a message has its slot there.
+inline constexpr uint64_t kPullCookie = ~uint64_t{0};
+inline constexpr uint64_t kKeepAliveCookie = kPullCookie - 1;
+inline constexpr uint64_t kMarkerCookie = kPullCookie - 2;
+
 struct VerbsServerChannel {
   enum class State : uint8_t { kHello, kAdmitting, kOpen, kNotifying, kDraining, kGone };
 
