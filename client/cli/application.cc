@@ -175,7 +175,7 @@ ExitCode Application::Prompt(const FlagValues& values) {
                                   ": help lists the commands; exit, quit or Ctrl-D leaves\n"));
   console_.out.Flush();
   // Connect now, so that whoever is not connected knows before the first command.
-  const auto store = session_.Store(values.Text("server"), values.Duration("deadline"));
+  const auto store = session_.Store(values.Text("server"), ConnectOptionsOf(values));
   if (!store.ok()) {
     console_.err.Write(
         FailureLine(kProgram, "prompt", ConnectFailure(values.Text("server"), store.status())));

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "client/cli/plain_reads.h"
+#include "client/internal/target.h"
 #include "client/kv_client.h"
 #include "common/base/status_macros.h"
 
@@ -16,7 +18,8 @@ ItemInfo FromLibrary(const kvd::ItemInfo& info) {
 
 class ClientStore : public KeyValueStore {
  public:
-  explicit ClientStore(std::unique_ptr<Client> client) : client_(std::move(client)) {}
+  ClientStore(std::unique_ptr<Client> client, ConnectOptions options)
+      : client_(std::move(client)), connect_options_(std::move(options)) {}
 
   void SetDeadline(std::optional<std::chrono::nanoseconds> deadline) override {
     options_.deadline = deadline.value_or(std::chrono::nanoseconds(0));
@@ -54,22 +57,41 @@ class ClientStore : public KeyValueStore {
 
   uint64_t GetsByRequest() const override { return client_->counters().gets_by_request; }
 
+  // Over a connection of its own: the library shows nobody what it READs.
+  absl::StatusOr<std::chrono::nanoseconds> PlainRead(uint64_t bytes) override {
+    if (plain_reads_ == nullptr) {
+      KVD_ASSIGN_OR_RETURN(plain_reads_, PlainReads::Connect(client_->target(), connect_options_));
+    }
+    return plain_reads_->Read(bytes);
+  }
+
   std::string target() const override { return client_->target(); }
 
  private:
   std::unique_ptr<Client> client_;
+  const ConnectOptions connect_options_;
   OperationOptions options_;
+  std::unique_ptr<PlainReads> plain_reads_;  // once one was asked for
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(
-    std::string_view target, std::chrono::nanoseconds deadline) {
-  ClientOptions options;
-  options.deadline = deadline;
-  options.name = "kvcli";
-  KVD_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(target, options));
-  return std::make_unique<ClientStore>(std::move(client));
+absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_view target,
+                                                                  const ConnectOptions& options) {
+  ClientOptions library;
+  library.deadline = options.deadline;
+  library.name = "kvcli";
+  library.rdma_device = options.rdma.device;
+  library.rdma_connect_by_tcp = options.rdma.connect_by_tcp;
+  library.rdma_gid_index = options.rdma.gid_index;
+  KVD_ASSIGN_OR_RETURN(const Target parsed, ParseTarget(target));
+  if (parsed.kind == Target::Kind::kRdma && options.rdma.gid_index >= 0 &&
+      !options.rdma.connect_by_tcp) {
+    return absl::InvalidArgumentError(
+        "--gid_index is for --connect=tcp; rdma_cm chooses the GID by the address");
+  }
+  KVD_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(target, library));
+  return std::make_unique<ClientStore>(std::move(client), options);
 }
 
 }  // namespace kvd::cli

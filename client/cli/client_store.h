@@ -1,7 +1,6 @@
 // The store behind kvd's client library.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string_view>
 
@@ -10,8 +9,8 @@
 
 namespace kvd::cli {
 
-// Errors: as kvd::Client::Connect.
-absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(
-    std::string_view target, std::chrono::nanoseconds deadline);
+// Errors: as kvd::Client::Connect; InvalidArgument for a GID index where rdma_cm is to choose.
+absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_view target,
+                                                                  const ConnectOptions& options);
 
 }  // namespace kvd::cli

@@ -7,6 +7,7 @@
 
 #include "client/cli/exit_code.h"
 #include "client/cli/flags.h"
+#include "client/cli/store.h"
 
 namespace kvd::cli {
 
@@ -37,5 +38,8 @@ std::string_view NearestCommand(std::string_view name);
 
 // Flags that every command takes.
 std::span<const Flag> GlobalFlags();
+
+// What they say of how to connect.
+ConnectOptions ConnectOptionsOf(const FlagValues& flags);
 
 }  // namespace kvd::cli

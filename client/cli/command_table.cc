@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,15 @@ constexpr Synonym kSynonyms[] = {
 
 constexpr Flag kGlobalFlags[] = {
     {"server", '\0', FlagKind::kText, "TARGET", "",
-     "where kvd listens: shm:PATH, or PATH; without it, this user's default socket; a kvd that is "
-     "starting is waited for, 1s at most"},
+     "where kvd listens: shm:PATH, PATH, rdma:HOST:PORT or HOST:PORT; without it, this user's "
+     "default socket; one that is starting there is waited for, 1s at most"},
+    {"device", '\0', FlagKind::kText, "NAME", "",
+     "RDMA device to use, as 'kvcli devices' lists it; without it, the one that leads to the "
+     "server"},
+    {"connect", '\0', FlagKind::kChoice, "cm|tcp", "cm",
+     "how an RDMA server is connected to: by rdma_cm, or as its own --connect=tcp says"},
+    {"gid_index", '\0', FlagKind::kCount, "N", "",
+     "GID of the device's port to use with --connect=tcp; without it, it is chosen"},
     {"deadline", '\0', FlagKind::kDuration, "TIME", "5s",
      "for connecting, and for each operation; scan and dump have none unless it is given"},
     {"write_out", 'w', FlagKind::kChoice, "simple|json|table", "simple", "form of what is printed"},
@@ -59,6 +67,19 @@ std::string LowerCase(std::string_view text) {
 std::span<const Command* const> AllCommands() { return kCommands; }
 
 std::span<const Flag> GlobalFlags() { return kGlobalFlags; }
+
+ConnectOptions ConnectOptionsOf(const FlagValues& flags) {
+  ConnectOptions options;
+  options.deadline = flags.Duration("deadline");
+  options.rdma.device = flags.Text("device");
+  options.rdma.connect_by_tcp = flags.Text("connect") == "tcp";
+  if (flags.IsSet("gid_index")) {
+    // No port has so many: the connection says so.
+    options.rdma.gid_index =
+        static_cast<int>(std::min<uint64_t>(flags.Count("gid_index"), INT32_MAX));
+  }
+  return options;
+}
 
 const Command* FindCommand(std::string_view name) {
   const std::string lower = LowerCase(name);

@@ -13,7 +13,7 @@ ExitCode RunDevices(Invocation& run) {
   const verbs::LocalFacts facts = verbs::GatherLocalFacts();
   verbs::LocalNeeds needs;
   needs.rdma_required = true;
-  if (!run.arguments().empty()) needs.device = run.arguments().front();
+  needs.device = run.arguments().empty() ? run.flags().Text("device") : run.arguments().front();
   std::vector<verbs::DeviceFacts> devices = facts.listing.devices;
   if (!needs.device.empty()) {
     std::erase_if(devices,
@@ -34,8 +34,8 @@ constinit const Command kDevicesCommand = {
     .summary = "show this machine's RDMA devices",
     .details =
         "State, link, network device, MTU and GIDs of each port, and the limits that matter to\n"
-        "kvd. Needs no server. Exit status 1: there is no device, or not that one; a line says\n"
-        "why and what to do.\n",
+        "kvd; of DEVICE or --device=NAME alone, if one is named. Needs no server. Exit status 1:\n"
+        "there is no device, or not that one; a line says why and what to do.\n",
     .examples =
         "kvcli devices\n"
         "kvcli devices mlx5_0 -w table\n",

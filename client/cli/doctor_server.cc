@@ -49,6 +49,7 @@ class ServerCheck {
 
   void Run() {
     if (!CheckAdmitted()) return;
+    MeasureFloor();
     for (const uint64_t size : kSizes) {
       if (options_.interrupted()) return;
       if (max_value_bytes_.has_value() && size > *max_value_bytes_) {
@@ -89,6 +90,47 @@ class ServerCheck {
     return true;
   }
 
+  // What every PUT takes at least, and what a READ of 64 bytes does.
+  void MeasureFloor() {
+    std::vector<double> reads;
+    std::vector<double> trips;
+    for (uint64_t i = 0; i < kRoundsMax && !options_.interrupted(); ++i) {
+      const absl::StatusOr<std::chrono::nanoseconds> read = store_.PlainRead(kSizes[0]);
+      if (absl::IsUnimplemented(read.status())) return;
+      is_rdma_ = true;
+      if (!read.ok()) return NoFloor(read.status());
+      reads.push_back(Microseconds(*read));
+      if (i >= kPutsMax) continue;
+      const absl::StatusOr<std::chrono::nanoseconds> trip = store_.Ping();
+      if (!trip.ok()) return NoFloor(trip.status());
+      trips.push_back(Microseconds(*trip));
+    }
+    if (reads.empty()) return;
+    trip_us_ = Median(trips);
+    report_.AddOk("floor",
+                  absl::StrFormat("a plain READ of 64 B takes %.1f us in the median, a request and "
+                                  "its answer %.1f us; ib_read_lat shows what the devices can do",
+                                  Median(reads), *trip_us_));
+  }
+
+  void NoFloor(const absl::Status& status) {
+    report_.Add({"floor", CheckOutcome::kWarning,
+                 absl::StrCat("times are compared with nothing: no plain READ: ",
+                              std::string(status.message())),
+                 "see whether kvd takes another client (--max_clients)"});
+  }
+
+  // The median of so many plain READs of that size; nothing where there is no floor.
+  std::optional<double> PlainReadUs(uint64_t bytes, uint64_t rounds) {
+    std::vector<double> times;
+    while (trip_us_.has_value() && times.size() < rounds && !options_.interrupted()) {
+      const absl::StatusOr<std::chrono::nanoseconds> read = store_.PlainRead(bytes);
+      if (!read.ok()) return std::nullopt;
+      times.push_back(Microseconds(*read));
+    }
+    return times.empty() ? std::nullopt : std::optional(Median(times));
+  }
+
   // False: nothing more is worth trying.
   bool CheckSize(uint64_t size) {
     const std::string key = absl::StrCat(options_.key_prefix, size);
@@ -112,7 +154,13 @@ class ServerCheck {
       times.push_back(MicrosecondsSince(start));
       if (!put.ok()) return Fail(check, put.status());
     }
-    AddTimed(check, "acknowledged", times, options_.expected.put.ForBytes(value.size()));
+    const std::optional<double> pull_us = PlainReadUs(value.size(), kRoundsMin);
+    if (pull_us.has_value()) {
+      AddTimed(check, "acknowledged", times, *trip_us_ + *pull_us,
+               "a request and a READ of as many bytes");
+    } else {
+      AddUntimed(check, "acknowledged", times, RuleOfThumbUs(/*put=*/true, value.size()));
+    }
     return true;
   }
 
@@ -145,8 +193,13 @@ class ServerCheck {
                    "see 'kvcli stat' for how many clients write at this moment"});
       return true;
     }
-    AddTimed(check, absl::StrCat(times.size(), " times the bytes that were put"), times,
-             options_.expected.read.ForBytes(value.size()));
+    const std::string what = absl::StrCat(times.size(), " times the bytes that were put");
+    const std::optional<double> floor_us = PlainReadUs(value.size(), rounds);
+    if (floor_us.has_value()) {
+      AddTimed(check, what, times, *floor_us, "a plain READ of as many bytes");
+    } else {
+      AddUntimed(check, what, times, RuleOfThumbUs(/*put=*/false, value.size()));
+    }
     return true;
   }
 
@@ -162,16 +215,39 @@ class ServerCheck {
     return false;
   }
 
-  void AddTimed(const std::string& check, std::string_view what, std::vector<double>& times,
-                double expected_us) {
+  // Beside what was measured a moment ago.
+  void AddTimed(const std::string& check, const std::string& what, std::vector<double>& times,
+                double floor_us, const char* floor) {
     if (times.empty()) return;
     const double median = Median(times);
+    AddJudged(
+        check,
+        absl::StrCat(what, Format(median), absl::StrFormat(", %.1f times ", median / floor_us),
+                     floor, absl::StrFormat(" (%.1f us)", floor_us)),
+        median > kTimesTheFloorMax * floor_us);
+  }
+
+  // Where there is nothing to measure against.
+  void AddUntimed(const std::string& check, const std::string& what, std::vector<double>& times,
+                  double usual_us) {
+    if (times.empty()) return;
+    const double median = Median(times);
+    if (is_rdma_) return AddJudged(check, absl::StrCat(what, Format(median)), false);
+    AddJudged(check,
+              absl::StrCat(what, Format(median),
+                           absl::StrFormat(", by rule of thumb under %.0f us", usual_us)),
+              median > usual_us);
+  }
+
+  static std::string Format(double median_us) {
+    return absl::StrFormat(", %.1f us in the median", median_us);
+  }
+
+  void AddJudged(const std::string& check, std::string found, bool slow) {
     verbs::CheckResult result;
     result.check = check;
-    result.found = absl::StrCat(
-        absl::string_view(what.data(), what.size()),
-        absl::StrFormat(", %.1f us in the median, up to %.1f us expected", median, expected_us));
-    if (median > expected_us) {
+    result.found = std::move(found);
+    if (slow) {
       result.outcome = CheckOutcome::kWarning;
       result.remedy =
           "see whether either machine is busy, saves power or is emulated, and whether the link "
@@ -186,6 +262,10 @@ class ServerCheck {
     return false;
   }
 
+  static double Microseconds(std::chrono::nanoseconds time) {
+    return static_cast<double>(time.count()) / 1e3;
+  }
+
   double MicrosecondsSince(int64_t start_ns) const {
     return static_cast<double>(clock_.NowMonotonicNs() - start_ns) / 1e3;
   }
@@ -196,23 +276,11 @@ class ServerCheck {
   DoctorReport& report_;
   Random random_;
   std::optional<uint64_t> max_value_bytes_;
+  bool is_rdma_ = false;
+  std::optional<double> trip_us_;  // a request's, over RDMA; nothing: there is no floor
 };
 
 }  // namespace
-
-// A few times what an idle machine needs, so that a warning means something: the first request
-// after a pause wakes a poller, and a value outside of its bucket takes two round trips.
-ExpectedTimes ExpectedOverSharedMemory() { return {{20, 500}, {500, 200}}; }
-
-ExpectedTimes ExpectedOverRdma(double speed_gbps) {
-  constexpr double kSpeedIfUnknownGbps = 10;
-  constexpr double kShareOfLink = 0.25;
-  const double gbps = speed_gbps > 0 ? speed_gbps : kSpeedIfUnknownGbps;
-  const double bytes_per_us = gbps * 1000 / 8 * kShareOfLink;
-  return {{30, bytes_per_us}, {100, bytes_per_us}};
-}
-
-ExpectedTimes ExpectedOverSoftRdma() { return {{500, 50}, {1000, 50}}; }
 
 void CheckServer(KeyValueStore& store, const Clock& clock, const ServerCheckOptions& options,
                  DoctorReport& report) {

@@ -75,11 +75,20 @@ Failure StoreFailure(const absl::Status& status) {
   return {text.exit, WithAdvice(wrong, text.advice)};
 }
 
+bool IsRdmaTarget(std::string_view target) {
+  if (target.starts_with("rdma:")) return true;
+  if (target.starts_with("shm:")) return false;
+  // A path has its first slash before any colon.
+  const size_t end = target.find_first_of("/:");
+  return end != std::string_view::npos && target[end] == ':';
+}
+
 Failure ConnectFailure(std::string_view target, const absl::Status& status) {
   CodeText text = TextOf(status.code());
   switch (text.exit) {
     case ExitCode::kUsage:
-      text.advice = "give --server as shm:PATH";
+      text.advice = IsRdmaTarget(target) ? "give --server as rdma:HOST:PORT"
+                                         : "give --server as shm:PATH or rdma:HOST:PORT";
       break;
     case ExitCode::kDeadline:
     case ExitCode::kRefused:
@@ -87,6 +96,8 @@ Failure ConnectFailure(std::string_view target, const absl::Status& status) {
       break;
     default:
       text = TextOf(StatusCode::kUnavailable);
+      if (IsRdmaTarget(target))
+        text.advice = "start kvd with --listen, or name where it listens with --server";
   }
   std::string wrong = "cannot connect";
   // The library names the socket in its own text; say the target only where that does not.

@@ -18,6 +18,9 @@ struct Failure {
 // where it brings none, the advice for its code is added.
 Failure StoreFailure(const absl::Status& status);
 
+// A target that can only be reached by RDMA.
+bool IsRdmaTarget(std::string_view target);
+
 // Of connecting to `target`: whatever does not say otherwise means that there is no server there.
 Failure ConnectFailure(std::string_view target, const absl::Status& status);
 

@@ -29,7 +29,7 @@ KeyValueStore* Invocation::Store() {
 }
 
 absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target) {
-  KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, flags_.Duration("deadline")));
+  KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, ConnectOptionsOf(flags_)));
   store->SetDeadline(flags_.IsSet("deadline") ? std::optional(flags_.Duration("deadline"))
                                               : std::nullopt);
   return store;

@@ -37,12 +37,14 @@ std::string SocketPathOf(std::string_view target) {
 Connector ConnectPatiently(Connector connect, Patience patience) {
   return [connect = std::move(connect), patience = std::move(patience)](
              std::string_view target,
-             std::chrono::nanoseconds deadline) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
+             const ConnectOptions& options) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
     const std::chrono::nanoseconds begun = patience.now();
-    const auto enough = std::min<std::chrono::nanoseconds>(kStartPatience, deadline);
+    const auto enough = std::min<std::chrono::nanoseconds>(kStartPatience, options.deadline);
     while (true) {
       const std::chrono::nanoseconds waited = patience.now() - begun;
-      auto store = connect(target, std::max(deadline - waited, std::chrono::nanoseconds(1)));
+      ConnectOptions left = options;
+      left.deadline = std::max(options.deadline - waited, std::chrono::nanoseconds(1));
+      auto store = connect(target, left);
       if (store.ok() || !absl::IsUnavailable(store.status())) return store;
       if (patience.now() - begun >= enough || patience.interrupted() ||
           !DirectoryExists(SocketPathOf(target))) {

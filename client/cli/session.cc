@@ -5,13 +5,14 @@
 namespace kvd::cli {
 
 absl::StatusOr<KeyValueStore*> Session::Store(std::string_view target,
-                                              std::chrono::nanoseconds deadline) {
-  if (store_ == nullptr || target != target_) {
+                                              const ConnectOptions& options) {
+  if (store_ == nullptr || target != target_ || options.rdma != rdma_) {
     store_ = nullptr;
     std::string& name = names_[std::string(target)];
     name.clear();
-    KVD_ASSIGN_OR_RETURN(store_, connector_(target, deadline));
+    KVD_ASSIGN_OR_RETURN(store_, connector_(target, options));
     target_ = target;
+    rdma_ = options.rdma;
     name = store_->target();
   }
   return store_.get();

@@ -2,7 +2,6 @@
 // the commands after it.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,9 +18,9 @@ class Session {
  public:
   explicit Session(Connector connector) : connector_(std::move(connector)) {}
 
-  // The store at `target`, connecting unless it is the one already connected to. Errors: the
-  // connector's; the next call tries again.
-  absl::StatusOr<KeyValueStore*> Store(std::string_view target, std::chrono::nanoseconds deadline);
+  // The store at `target`, connecting unless it is the one already connected to in the same way.
+  // Errors: the connector's; the next call tries again.
+  absl::StatusOr<KeyValueStore*> Store(std::string_view target, const ConnectOptions& options);
 
   // What the store calls itself; empty when there is none.
   std::string name() const { return store_ != nullptr ? store_->target() : ""; }
@@ -32,6 +31,7 @@ class Session {
  private:
   Connector connector_;
   std::string target_;
+  RdmaChoice rdma_;  // by which store_ was connected
   std::unique_ptr<KeyValueStore> store_;
   std::map<std::string, std::string, std::less<>> names_;  // by target
 };

@@ -51,12 +51,34 @@ class KeyValueStore {
   // connected to.
   virtual uint64_t GetsByRequest() const { return 0; }
 
+  // How long a READ of so many bytes of the server's memory takes that means nothing and is not
+  // looked at: what no GET can undercut. Unimplemented: the server is not reached by READs;
+  // OutOfRange: its memory has not that much.
+  virtual absl::StatusOr<std::chrono::nanoseconds> PlainRead(uint64_t bytes) {
+    static_cast<void>(bytes);
+    return absl::UnimplementedError("shared memory is loaded from, not READ");
+  }
+
   // Where the server is, for people: "shm:/run/kvd/kvd.sock".
   virtual std::string target() const = 0;
 };
 
-// Connects to `target` (empty: this user's default), within `deadline`.
+// How a server is reached by RDMA, besides where it is. Means nothing over shared memory.
+struct RdmaChoice {
+  std::string device;  // empty: the one that leads there
+  bool connect_by_tcp = false;
+  int gid_index = -1;  // -1: chosen
+
+  bool operator==(const RdmaChoice&) const = default;
+};
+
+struct ConnectOptions {
+  std::chrono::nanoseconds deadline{0};
+  RdmaChoice rdma;
+};
+
+// Connects to `target` (empty: this user's default), within the deadline.
 using Connector = std::function<absl::StatusOr<std::unique_ptr<KeyValueStore>>(
-    std::string_view target, std::chrono::nanoseconds deadline)>;
+    std::string_view target, const ConnectOptions& options)>;
 
 }  // namespace kvd::cli

@@ -121,6 +121,78 @@ TEST_CASE("Doctor: passes against a kvd over shared memory, and leaves no key") 
              Catch::Contains("RDMA is not up: not asked for; to serve 10.77.0.1 (rxea)"));
 }
 
+// A kvd that RDMA clients reach, besides the flags of the case.
+struct RdmaKvd {
+  explicit RdmaKvd(std::vector<std::string> flags = {}) {
+    address = Guest().server().address;
+    target = "rdma:" + address + ":7711";
+    flags.insert(flags.end(), {"--listen=" + address + ":7711", "--insecure"});
+    const absl::Status started = kvd.Start(kKvd, flags);
+    INFO(started);
+    REQUIRE(started.ok());
+  }
+
+  KvdProcess kvd;
+  std::string address;
+  std::string target;
+};
+
+TEST_CASE("Doctor: over RDMA every time stands beside the floor of the same run") {
+  const RdmaKvd kvd;
+  const json report = Doctor("", kvd.target + " --device=rxea", 0);
+  CHECK(report["failed"] == 0);
+  CHECK_THAT(Line(report, "connect", "ok"), Catch::Contains("to " + kvd.target));
+  CHECK_THAT(Line(report, "floor", "ok"), Catch::Contains("a plain READ of 64 B takes"));
+  int compared = 0;
+  for (const json& line : report["checks"]) {
+    const std::string check = line["check"];
+    if (!check.starts_with("READ ") && !check.starts_with("PUT ")) continue;
+    INFO(line.dump());
+    CHECK_THAT(line["found"].get<std::string>(), Catch::Contains("READ of as many bytes ("));
+    ++compared;
+  }
+  CHECK(compared == 12);
+  CHECK(RunShell(kKvcli + "scan --server=" + kvd.target).out.empty());
+}
+
+TEST_CASE("Doctor: an RDMA server that is not there brings advice for RDMA") {
+  const std::string target = "rdma:" + Guest().server().address + ":7999";
+  const std::string line = Line(Doctor("", target, 3), "connect", "failed");
+  CHECK_THAT(line, Catch::Contains("--listen") && !Catch::Contains("shm:"));
+  const std::string wrong = Line(Doctor("", "rdma:host:port", 2), "connect", "failed");
+  CHECK_THAT(wrong, Catch::Contains("rdma:HOST:PORT"));
+}
+
+TEST_CASE("kvcli: --device names the one to use, or an error that names those there are") {
+  const RdmaKvd kvd;
+  const std::string put = kKvcli + "put k v --server=" + kvd.target;
+  CHECK(RunShell(put + " --device=rxea").exit == 0);
+  CHECK(RunShell("KVCLI_DEVICE=rxea " + put).exit == 0);
+  const ProgramRun absent = RunShell(put + " --device=mlx5_9");
+  CHECK(absent.exit == 3);
+  CHECK_THAT(absent.err, Catch::Contains("no RDMA device named mlx5_9; there are: rxea, rxeb"));
+  const ProgramRun devices = RunShell(kKvcli + "devices --device=rxeb");
+  CHECK(devices.exit == 0);
+  CHECK_THAT(devices.out, Catch::StartsWith("rxeb") && !Catch::Contains("rxea"));
+  CHECK(RunShell("KVCLI_DEVICE=mlx5_9 " + kKvcli + "devices").exit == 1);
+}
+
+TEST_CASE("kvcli: --connect=tcp and --gid_index lead to a kvd of that kind") {
+  const RdmaKvd kvd({"--connect=tcp"});
+  const std::string put = kKvcli + "put k v --server=" + kvd.target + " ";
+  const std::string tcp = put + "--device=rxea --connect=tcp ";
+  CHECK(RunShell(tcp).exit == 0);
+  CHECK(RunShell("KVCLI_CONNECT=tcp KVCLI_DEVICE=rxea KVCLI_GID_INDEX=1 " + put).exit == 0);
+  const ProgramRun out_of_range = RunShell(tcp + "--gid_index=9");
+  CHECK(out_of_range.exit == 3);
+  CHECK_THAT(out_of_range.err, Catch::Contains("rxea has no GID with index 9"));
+  const ProgramRun no_use = RunShell(put + "--gid_index=1");
+  CHECK(no_use.exit == 2);
+  CHECK_THAT(no_use.err, Catch::Contains("--gid_index is for --connect=tcp"));
+  CHECK(RunShell(put).exit == 3);  // rdma_cm finds nobody there
+  Line(Doctor("", kvd.target + " --connect=tcp --device=rxea", 0), "floor", "ok");
+}
+
 TEST_CASE("kvd --check prints the local half") {
   Guest();
   const ProgramRun check = RunShell(std::string(kKvd) + " --check");

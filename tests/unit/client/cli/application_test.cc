@@ -72,6 +72,36 @@ TEST_CASE("Application: usage errors exit with 2 and say what may have been mean
   CHECK(server.connections == 0);
 }
 
+TEST_CASE(
+    "Application: device, connect and GID index reach the connector, by flag or environment") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {"get", "k", "--server=rdma:h:1"}).exit == 0);
+  CHECK(server.choices.back() == RdmaChoice{});
+  CHECK(RunCli(server, {"--device=rxe0", "get", "k", "--connect=tcp", "--gid_index=0"}).exit == 0);
+  CHECK(server.choices.back() == RdmaChoice{"rxe0", true, 0});
+  const std::map<std::string, std::string> environment = {
+      {"KVCLI_DEVICE", "rxe1"}, {"KVCLI_CONNECT", "tcp"}, {"KVCLI_GID_INDEX", "3"}};
+  CHECK(RunCli(server, {"get", "k"}, {.environment = environment}).exit == 0);
+  CHECK(server.choices.back() == RdmaChoice{"rxe1", true, 3});
+  // Larger than any: still not taken for another.
+  CHECK(RunCli(server, {"get", "k", "--gid_index=99999999999"}).exit == 0);
+  CHECK(server.choices.back().gid_index == INT32_MAX);
+  const CliResult wrong = RunCli(server, {"get", "k", "--connect=ib"});
+  CHECK(wrong.exit == 2);
+  CHECK(wrong.err == "kvcli: get: --connect=ib is not understood; give one of cm, tcp\n");
+  CHECK(RunCli(server, {"get", "k", "--gid_index=-1"}).exit == 2);
+}
+
+TEST_CASE("Application: another way to the same server is another connection") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(
+      RunCli(server, {}, {.in = "get k\nget k\nget k --device=rxe0\nget k --device=rxe0\nget k\n"})
+          .exit == 0);
+  CHECK(server.connections == 3);
+}
+
 TEST_CASE("Application: no server is exit status 3") {
   FakeServer server;
   server.connect_error = absl::UnavailableError("no socket at /x");

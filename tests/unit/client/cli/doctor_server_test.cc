@@ -32,12 +32,17 @@ class BadStore : public FakeStore {
   absl::Status Delete(std::string_view key) override {
     return delete_error.ok() ? FakeStore::Delete(key) : delete_error;
   }
+  absl::StatusOr<std::chrono::nanoseconds> PlainRead(uint64_t bytes) override {
+    if (!floor.has_value()) return FakeStore::PlainRead(bytes);
+    return *floor;
+  }
   uint64_t GetsByRequest() const override { return by_request ? gets_ : 0; }
 
   std::function<void(std::string&)> spoil;
   std::optional<absl::Status> get_error;
   absl::Status delete_error;
   int64_t get_ns = 1000;
+  std::optional<absl::StatusOr<std::chrono::nanoseconds>> floor;  // nothing: shared memory
   bool by_request = false;
 
  private:
@@ -56,7 +61,6 @@ struct Rig {
         {"version", std::string(kvd::Version())}, {"pid", "42"}, {"max_value_bytes", "67108864"}};
     options.key_prefix = "kvcli-doctor:0123:";
     options.seed = kvd::test::Seed();
-    options.expected = ExpectedOverSharedMemory();
     options.interrupted = [] { return false; };
   }
 
@@ -87,7 +91,8 @@ TEST_CASE("Doctor: a good server passes at every size, and no key is left") {
     CHECK_THAT(Find(report, std::string("READ ") + size).found, Catch::Contains("the bytes that"));
     Find(report, std::string("PUT ") + size);
   }
-  CHECK_THAT(Find(report, "READ 64 B").found, Catch::Contains("1.0 us in the median, up to"));
+  CHECK_THAT(Find(report, "READ 64 B").found,
+             Catch::Contains("1.0 us in the median, by rule of thumb under 20 us"));
   CHECK(rig.server.items.size() == 1);
 }
 
@@ -197,9 +202,34 @@ TEST_CASE("Doctor: the report as lines, table and JSON, whatever a server put in
   CHECK(json["checks"][1]["remedy"] == "see the link");
 }
 
-TEST_CASE("Doctor: what is expected over RDMA follows the link's speed") {
-  CHECK(ExpectedOverRdma(100).read.ForBytes(4 << 20) < ExpectedOverRdma(10).read.ForBytes(4 << 20));
-  CHECK(ExpectedOverRdma(0).read.ForBytes(64) < ExpectedOverSoftRdma().read.ForBytes(64));
+TEST_CASE("Doctor: over RDMA a time is set against the floor of the same moment") {
+  Rig rig;
+  rig.store.floor = std::chrono::nanoseconds(800);
+  DoctorReport report = rig.Run();
+  CHECK_THAT(Find(report, "floor").found,
+             Catch::Contains("READ of 64 B takes 0.8 us") && Catch::Contains("answer 10.0 us"));
+  CHECK(Find(report, "READ 4 MiB").found ==
+        "4 times the bytes that were put, 1.0 us in the median, 1.2 times a plain READ of as many "
+        "bytes (0.8 us)");
+  CHECK_THAT(Find(report, "PUT 64 B").found,
+             Catch::Contains("a request and a READ of as many bytes (10.8 us)"));
+  CHECK(Find(report, "READ 64 B").outcome == CheckOutcome::kOk);
+  rig.store.get_ns = 3300;  // over four times that, however fast it may seem
+  report = rig.Run();
+  CHECK(Find(report, "READ 64 B").outcome == CheckOutcome::kWarning);
+  CHECK(!Find(report, "READ 64 B").remedy.empty());
+  CHECK(report.exit == ExitCode::kDone);
+}
+
+TEST_CASE("Doctor: where no plain READ can be had, it says so and judges no time") {
+  Rig rig;
+  rig.store.floor = absl::UnavailableError("the server is full");
+  rig.store.get_ns = 50'000'000;
+  const DoctorReport report = rig.Run();
+  CHECK(Find(report, "floor").outcome == CheckOutcome::kWarning);
+  CHECK_THAT(Find(report, "floor").found, Catch::Contains("the server is full"));
+  CHECK(Find(report, "READ 64 B").outcome == CheckOutcome::kOk);
+  CHECK_THAT(Find(report, "READ 64 B").found, Catch::EndsWith("50000.0 us in the median"));
 }
 
 }  // namespace

@@ -52,12 +52,27 @@ TEST_CASE("Failure: connecting fails for want of a server, unless it says otherw
   CHECK(ConnectFailure("", absl::UnavailableError("gone; wait")).text ==
         "cannot connect: gone; wait");
   CHECK(ConnectFailure("foo", absl::InvalidArgumentError("foo?")).text ==
-        "cannot connect: foo?; give --server as shm:PATH");
+        "cannot connect: foo?; give --server as shm:PATH or rdma:HOST:PORT");
+  CHECK(ConnectFailure("rdma:h:1", absl::InvalidArgumentError("rdma:h:1?")).text ==
+        "cannot connect: rdma:h:1?; give --server as rdma:HOST:PORT");
+  for (const absl::Status& nobody :
+       {absl::UnavailableError("rdma:h:1 is silent"), absl::NotFoundError("no host rdma:h:1")}) {
+    CHECK_THAT(
+        ConnectFailure("rdma:h:1", nobody).text,
+        Catch::EndsWith("; start kvd with --listen, or name where it listens with --server"));
+  }
   CHECK(ConnectFailure("foo", absl::InvalidArgumentError("?")).code == ExitCode::kUsage);
   CHECK(ConnectFailure("x", absl::PermissionDeniedError("?")).code == ExitCode::kRefused);
   CHECK(ConnectFailure("x", absl::FailedPreconditionError("?")).code == ExitCode::kRefused);
   CHECK(ConnectFailure("x", absl::DeadlineExceededError("?")).code == ExitCode::kDeadline);
   CHECK(ConnectFailure("x", absl::DataLossError("?")).code == ExitCode::kCorrupt);
+}
+
+TEST_CASE("Failure: targets that only RDMA reaches") {
+  for (const char* target : {"rdma:h", "rdma:h:1", "h:1", "[fe80::1%ib0]:7711"})
+    CHECK(IsRdmaTarget(target));
+  for (const char* target : {"", "shm:/x", "shm:h:1", "/a:b", "./a:b", "a.sock"})
+    CHECK_FALSE(IsRdmaTarget(target));
 }
 
 TEST_CASE("Failure: space is to be freed only where it is what lacks") {

@@ -30,6 +30,7 @@ struct FakeServer {
   std::map<std::string, absl::Status, std::less<>> put_errors;  // by key
   int connections = 0;
   std::vector<std::string> targets;                  // as they were named
+  std::vector<RdmaChoice> choices;                   // by which they were connected to
   std::optional<std::chrono::nanoseconds> deadline;  // as last set
 
   void Insert(std::string_view key, std::string_view value) {
@@ -103,16 +104,18 @@ class FakeStore : public KeyValueStore {
 };
 
 inline Connector ConnectorTo(FakeServer& server) {
-  return [&server](std::string_view target,
-                   std::chrono::nanoseconds) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
-    server.targets.emplace_back(target);
-    if (!server.connect_error.ok()) return server.connect_error;
-    for (const std::string& none : server.fail_targets) {
-      if (target == none) return absl::UnavailableError("nobody there; wait");
-    }
-    ++server.connections;
-    return std::make_unique<FakeStore>(server);
-  };
+  return
+      [&server](std::string_view target,
+                const ConnectOptions& options) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
+        server.targets.emplace_back(target);
+        server.choices.push_back(options.rdma);
+        if (!server.connect_error.ok()) return server.connect_error;
+        for (const std::string& none : server.fail_targets) {
+          if (target == none) return absl::UnavailableError("nobody there; wait");
+        }
+        ++server.connections;
+        return std::make_unique<FakeStore>(server);
+      };
 }
 
 }  // namespace kvd::cli::test

@@ -70,6 +70,8 @@ TEST_CASE("HelpText: the prompt completes commands, help's subjects, flags and t
   CHECK(CompleteLastWord("").size() == AllCommands().size());
   CHECK(CompleteLastWord("help ver") == Words{"version"});
   CHECK(CompleteLastWord("get --h") == Words{"--help", "--hex", "--history="});
+  CHECK(CompleteLastWord("get --connect=") == Words{"--connect=cm", "--connect=tcp"});
+  CHECK(CompleteLastWord("get --g") == Words{"--gid_index="});
   CHECK(CompleteLastWord("put k --li") == Words{"--literal"});
   CHECK(CompleteLastWord("load x --format=j") == Words{"--format=jsonl"});
   CHECK(CompleteLastWord("get k --write_out=") ==

@@ -25,14 +25,14 @@ struct Attempt {
   absl::Status Connect(const std::string& target, std::chrono::nanoseconds deadline = 5s) {
     const Connector inner = ConnectorTo(server);
     const Connector patient = ConnectPatiently(
-        [&](std::string_view to, std::chrono::nanoseconds left) {
+        [&](std::string_view to, const ConnectOptions& left) {
           server.connect_error = now < listens_at ? error : absl::OkStatus();
           return inner(to, left);
         },
         {.now = [this] { return now; },
          .sleep = [this](std::chrono::nanoseconds time) { now += time; },
          .interrupted = [this] { return interrupted; }});
-    return patient(target, deadline).status();
+    return patient(target, {.deadline = deadline, .rdma = {.device = "rxe0"}}).status();
   }
 };
 
@@ -43,6 +43,7 @@ TEST_CASE("Patient connector: a server that comes up meanwhile is reached") {
   CHECK(attempt.Connect("shm:" + directory.Join("s")).ok());
   CHECK(attempt.server.targets.size() > 2);
   CHECK(attempt.now < 5s + 600ms);
+  CHECK(attempt.server.choices.back().device == "rxe0");
 }
 
 TEST_CASE("Patient connector: gives up after a second, or at the deadline") {
