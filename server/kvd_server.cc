@@ -117,6 +117,7 @@ absl::Status KvdServer::MakeShards() {
 
 absl::Status KvdServer::StartPollers() {
   PollerOptions options;
+  options.client_known = [this](uint64_t client_id) { return admission_->KnowsClient(client_id); };
   options.mode = plan_.options.poll;
   options.spin_ns = int64_t{plan_.options.poll_spin_us} * 1000;
   options.limits.max_value_bytes = plan_.options.max_value_bytes;

@@ -39,6 +39,10 @@ enum class WelcomeStatus : uint32_t {
   kInternal = 6,
 };
 
+// Welcome::flags. The server still has the replies to everything that this client id sent in earlier sessions with this
+// incarnation: what was not answered may be sent again (kRequestRepeat) and takes effect once.
+inline constexpr uint32_t kWelcomeRepliesKept = 1;
+
 struct Welcome {
   uint64_t magic;
   uint16_t version;      // spoken in this session; the server's own when it refuses
@@ -59,7 +63,7 @@ struct Welcome {
   uint64_t max_value_bytes;
   uint64_t server_unix_us;
   uint32_t server_pid;
-  uint32_t reserved;     // zero
+  uint32_t flags;        // kWelcome..., below
   char text[64];         // why the session was refused; NUL-padded
 };
 
@@ -96,7 +100,7 @@ static_assert(offsetof(Welcome, frame_bytes) == 84);
 static_assert(offsetof(Welcome, max_value_bytes) == 88);
 static_assert(offsetof(Welcome, server_unix_us) == 96);
 static_assert(offsetof(Welcome, server_pid) == 104);
-static_assert(offsetof(Welcome, reserved) == 108);
+static_assert(offsetof(Welcome, flags) == 108);
 static_assert(offsetof(Welcome, text) == 112);
 
 }  // namespace kvd

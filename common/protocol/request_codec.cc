@@ -7,12 +7,61 @@
 namespace kvd {
 namespace {
 
-bool NeedsKey(Opcode opcode) {
-  return opcode == Opcode::kGet || opcode == Opcode::kPut || opcode == Opcode::kDelete || opcode == Opcode::kExists;
+// What a request of each opcode may bring along.
+struct Rule {
+  bool known = false;
+  bool key = false;           // it has one; a prefix may be empty
+  bool value = false;
+  uint8_t flags = 0;
+};
+
+constexpr uint8_t kWriteFlags = kRequestRepeat | kRequestExpiry;
+
+constexpr Rule RuleOf(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kPing:
+    case Opcode::kHits:
+      return {.known = true, .value = true};
+    case Opcode::kGet:
+    case Opcode::kExists:
+      return {.known = true, .key = true};
+    case Opcode::kPut:
+      return {.known = true,
+              .key = true,
+              .value = true,
+              .flags = kWriteFlags | kRequestPull | kRequestUserFlags | kRequestConditions};
+    case Opcode::kDelete:
+      return {.known = true, .key = true, .flags = kRequestRepeat | kRequestIfVersion};
+    case Opcode::kIncrement:
+      return {.known = true, .key = true, .flags = kWriteFlags | kRequestConditions};
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+      return {.known = true,
+              .key = true,
+              .value = true,
+              .flags = kWriteFlags | kRequestPull | kRequestIfPresent | kRequestIfVersion};
+    case Opcode::kTouch:
+      return {.known = true, .key = true, .flags = kWriteFlags | kRequestIfVersion | kRequestWithValue};
+    case Opcode::kFlush:
+      return {.known = true, .key = true};
+    case Opcode::kStat:
+    case Opcode::kRelease:
+      return {.known = true};
+  }
+  return {};
 }
 
-bool Known(uint8_t opcode) {
-  return opcode >= static_cast<uint8_t>(Opcode::kPing) && opcode <= static_cast<uint8_t>(Opcode::kRelease);
+// A field without its flag is zero, with it it means something; at most one condition.
+FrameError CheckOptions(const RequestHeader& header) {
+  const auto agrees = [&header](uint8_t flag, uint64_t field) {
+    return ((header.flags & flag) != 0) == (field != 0);
+  };
+  if (!agrees(kRequestExpiry, header.expiry_unix_us)) return "expiry without its flag, or the flag without expiry";
+  if (!agrees(kRequestUserFlags, header.user_flags)) return "user flags without their flag, or the flag without them";
+  if (!agrees(kRequestIfVersion, header.compare_version)) return "version without its flag, or the flag without version";
+  const uint8_t conditions = header.flags & kRequestConditions;
+  if ((conditions & (conditions - 1)) != 0) return "more than one condition";
+  return nullptr;
 }
 
 }  // namespace
@@ -24,18 +73,19 @@ FrameError DecodeRequest(std::span<const std::byte> frame, RequestView& request)
   const RequestHeader& header = request.header;
   if (header.request_id == 0) return "request id is zero";
   if (header.reserved != 0) return "reserved field is not zero";
-  if (!Known(header.opcode)) return "unknown opcode";
-  if ((header.flags & ~kRequestFlagsKnown) != 0) return "unknown flag";
   const auto opcode = static_cast<Opcode>(header.opcode);
-  if (NeedsKey(opcode)) {
-    if (header.key_len == 0) return "key is empty";
+  const Rule rule = RuleOf(opcode);
+  if (!rule.known) return "unknown opcode";
+  if (rule.key) {
+    if (header.key_len == 0 && opcode != Opcode::kFlush) return "key is empty";
     if (header.key_len > kKeyBytesMax) return "key is longer than 4096 bytes";
   } else if (header.key_len != 0) {
     return "key where none belongs";
   }
+  if ((header.flags & ~rule.flags) != 0) return "flag that this opcode does not have";
+  if (!rule.value && header.value_len != 0) return "value where none belongs";
+  if (FrameError error = CheckOptions(header); error != nullptr) return error;
   const bool pulled = (header.flags & kRequestPull) != 0;
-  if (header.flags != 0 && opcode != Opcode::kPut) return "flag that this opcode does not have";
-  if (opcode != Opcode::kPut && opcode != Opcode::kPing && header.value_len != 0) return "value where none belongs";
   const std::span<const std::byte> rest = frame.subspan(sizeof(RequestHeader));
   const uint64_t inline_bytes = pulled ? 0 : header.value_len;
   if (inline_bytes > rest.size() || rest.size() - inline_bytes != header.key_len) {

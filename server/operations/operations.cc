@@ -35,7 +35,7 @@ Outcome OfWrite(const RequestHeader& request, const WriteResult& result) {
 // Fields that later versions of the server will act on, and that this one must not ignore.
 bool AsksForMore(const RequestHeader& header) {
   return header.compare_version != 0 || header.expiry_unix_us != 0 || header.user_flags != 0 ||
-         (header.flags & ~kRequestPull) != 0;
+         (header.flags & ~(kRequestPull | kRequestRepeat)) != 0;
 }
 
 }  // namespace
@@ -50,9 +50,7 @@ Outcome AnswerError(const RequestHeader& request, ReplyStatus status, std::strin
 
 Outcome AnswerBadFrame(const RequestView& request, FrameError error) {
   const RequestHeader& header = request.header;
-  const bool later =
-      header.request_id != 0 && (header.opcode > static_cast<uint8_t>(Opcode::kRelease) ||
-                                 (header.flags & ~kRequestFlagsKnown) != 0);
+  const bool later = header.request_id != 0 && header.opcode > kOpcodeLast;
   if (later) return AnswerError(header, ReplyStatus::kUnsupported, error);
   Outcome outcome = AnswerError(header, ReplyStatus::kMalformed, error);
   outcome.ends_session = true;
@@ -90,12 +88,19 @@ Outcome Operations::Execute(const RequestView& request, uint64_t hash) {
       return Delete(request, hash);
     case Opcode::kExists:
       return Exists(request, hash);
+    case Opcode::kIncrement:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kTouch:
+    case Opcode::kFlush:
+    case Opcode::kHits:
     case Opcode::kPing:
     case Opcode::kStat:
     case Opcode::kRelease:
       break;
   }
-  return AnswerError(request.header, ReplyStatus::kUnsupported, "opcode without a key");
+  return AnswerError(request.header, ReplyStatus::kUnsupported,
+                     "this server does not have this operation");
 }
 
 Outcome Operations::Get(const RequestView& request, uint64_t hash) {

@@ -15,10 +15,13 @@ struct OpcodeName {
 };
 
 constexpr OpcodeName kOpcodeNames[] = {
-    {Opcode::kPing, "requests_ping"},      {Opcode::kGet, "requests_get"},
-    {Opcode::kPut, "requests_put"},        {Opcode::kDelete, "requests_delete"},
-    {Opcode::kExists, "requests_exists"},  {Opcode::kStat, "requests_stat"},
-    {Opcode::kRelease, "requests_release"}};
+    {Opcode::kPing, "requests_ping"},       {Opcode::kGet, "requests_get"},
+    {Opcode::kPut, "requests_put"},         {Opcode::kDelete, "requests_delete"},
+    {Opcode::kExists, "requests_exists"},   {Opcode::kStat, "requests_stat"},
+    {Opcode::kRelease, "requests_release"}, {Opcode::kIncrement, "requests_increment"},
+    {Opcode::kAppend, "requests_append"},   {Opcode::kPrepend, "requests_prepend"},
+    {Opcode::kTouch, "requests_touch"},     {Opcode::kFlush, "requests_flush"},
+    {Opcode::kHits, "requests_hits"}};
 
 uint64_t Microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/layout/frames.h"
 #include "server/store/shard.h"
 
 namespace kvd {
@@ -24,7 +25,7 @@ class RequestCounter {
 
 // What one poller counts. It alone writes; anybody reads.
 struct RequestCounters {
-  static constexpr size_t kOpcodes = 8;
+  static constexpr size_t kOpcodes = kOpcodeLast + 1;
   RequestCounter requests[kOpcodes];  // by Opcode; [0] is not used
   RequestCounter malformed;           // frames that broke the format
   RequestCounter pulled_bytes;

@@ -10,6 +10,7 @@
 #include "common/protocol/request_codec.h"
 #include "common/transport/server_endpoint.h"
 #include "server/operations/operations.h"
+#include "server/operations/reply_cache.h"
 #include "server/poller/mailbox.h"
 
 namespace kvd {
@@ -50,6 +51,7 @@ struct Forward : MailboxNode {
   uint32_t home = 0;
   uint32_t owner = 0;
   ChannelId channel{};
+  RequestOrigin origin;
   RequestView request;
   uint64_t hash = 0;
   Slot slot = kEmptySlot;

@@ -10,14 +10,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/errno_status.h"
 #include "common/base/cpu_relax.h"
+#include "common/base/errno_status.h"
 
 namespace kvd {
 namespace {
 
 constexpr uint32_t kIdleRoundsPerClock = 16;
 constexpr size_t kSpareForwardsMax = 256;
+constexpr int64_t kSweepNs = 10'000'000'000;
+constexpr size_t kSweepClientsMin = 64;
 
 }  // namespace
 
@@ -39,7 +41,7 @@ Poller::Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& end
       shard_(shard),
       clock_(clock),
       peers_(peers),
-      operations_(shard, options.limits),
+      operations_(shard, options.limits, options.replies_kept_max),
       wake_(std::move(wake)) {
   batch_.reserve(kBatchMax);
   spare_forwards_.reserve(kSpareForwardsMax);
@@ -105,12 +107,12 @@ bool Poller::Step() {
 void Poller::Idle() {
   if (options_.mode == PollMode::kEvent) {
     now_ns_ = clock_.NowMonotonicNs();
-    ReleaseExpired();
+    Housekeeping();
     return Sleep();
   }
   if (++idle_rounds_ % kIdleRoundsPerClock != 0) return CpuRelax();
   now_ns_ = clock_.NowMonotonicNs();
-  ReleaseExpired();
+  Housekeeping();
   if (options_.mode == PollMode::kBusy) return;
   if (idle_since_ns_ == 0) {
     idle_since_ns_ = now_ns_;
@@ -144,6 +146,18 @@ void Poller::Wake() {
   if (!sleeping_.load(std::memory_order_seq_cst)) return;
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wake_.get(), &one, sizeof(one));
+}
+
+void Poller::Housekeeping() {
+  ReleaseExpired();
+  if (now_ns_ >= next_sweep_ns_) ForgetClients();
+}
+
+// Replies of clients that will not come back.
+void Poller::ForgetClients() {
+  operations_.replies().Sweep(options_.client_known);
+  next_sweep_ns_ = now_ns_ + kSweepNs;
+  sweep_at_clients_ = 2 * operations_.replies().clients() + kSweepClientsMin;
 }
 
 void Poller::ReleaseExpired() {

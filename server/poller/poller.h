@@ -18,6 +18,7 @@
 #include "common/base/unique_fd.h"
 #include "common/protocol/geometry.h"
 #include "common/transport/server_endpoint.h"
+#include "server/operations/once_operations.h"
 #include "server/operations/operations.h"
 #include "server/operations/statistics.h"
 #include "server/poller/forward.h"
@@ -39,6 +40,9 @@ struct PollerOptions {
   int64_t drain_ns = 2'000'000'000;  // after RequestStop, for what is under way
   OperationLimits limits;
   Geometry geometry;
+  uint32_t replies_kept_max = 64;  // per client: at least the credits of a session
+  // Whether a client may come back and repeat what it sent; called on any poller's thread.
+  std::function<bool(uint64_t client_id)> client_known = [](uint64_t) { return true; };
   // The statistics text; called on any poller's thread.
   std::function<std::string()> statistics = [] { return std::string(); };
   // One line about a session, for the log; called on any poller's thread.
@@ -75,6 +79,7 @@ class Poller {
   // A pull under way, of this poller's own shard (forward null) or another's.
   struct PendingPull {
     ChannelId channel{};
+    RequestOrigin origin;
     RequestHeader request{};
     Reservation reservation;
     Forward* forward = nullptr;
@@ -83,6 +88,7 @@ class Poller {
   // A request of the batch at hand.
   struct Decoded {
     ChannelId channel{};
+    RequestOrigin origin;
     RequestView request;
     FrameError error = nullptr;
     uint64_t hash = 0;
@@ -107,7 +113,9 @@ class Poller {
   }
   void Idle();
   void Sleep();
+  void Housekeeping();
   void ReleaseExpired();
+  void ForgetClients();
   void Wake();
   void Drain();
   bool NothingUnderWay() const;
@@ -116,7 +124,7 @@ class Poller {
   void Handle(const ServerEvent& event);
   void Decode(const ServerEvent& event);
   void ExecuteBatch();
-  void Execute(const Decoded& decoded);
+  void Execute(Decoded& decoded);
   void ExecuteHere(const Decoded& decoded);
   void ExecutePulledPut(const Decoded& decoded);
   void StartPull(ChannelId channel, PendingPull pull);
@@ -124,6 +132,7 @@ class Poller {
   void OnClosed(const ServerEvent& event);
   void Answer(ChannelId channel, const Outcome& outcome, uint32_t shard);
   void AnswerStatistics(const Decoded& decoded);
+  void EndSession(ChannelId channel, const Outcome& last);
   void RefuseFrame(const Decoded& decoded);
   void FinishPull(PendingPull& pull, bool pulled);
 
@@ -143,8 +152,10 @@ class Poller {
   Shard& shard_;
   const Clock& clock_;
   const std::vector<Poller*>& peers_;
-  Operations operations_;
+  OnceOperations operations_;
   SessionTable sessions_;
+  int64_t next_sweep_ns_ = 0;  // of replies kept for clients; also when there are this many:
+  size_t sweep_at_clients_ = 64;
   RequestCounters counters_;
 
   static constexpr size_t kBatchMax = 32;

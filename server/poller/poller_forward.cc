@@ -50,6 +50,7 @@ void Poller::SendForward(const Decoded& decoded) {
   forward->step = IsPulledPut(decoded.request) ? Forward::Step::kReserve : Forward::Step::kExecute;
   forward->owner = decoded.owner;
   forward->channel = decoded.channel;
+  forward->origin = decoded.origin;
   forward->hash = decoded.hash;
   try {
     forward->SetRequest(decoded.request);
@@ -64,18 +65,18 @@ void Poller::SendForward(const Decoded& decoded) {
 void Poller::Serve(Forward& forward) {
   switch (forward.step) {
     case Forward::Step::kExecute:
-      forward.SetOutcome(operations_.Execute(forward.request, forward.hash));
+      forward.SetOutcome(operations_.Execute(forward.origin, forward.request, forward.hash));
       break;
     case Forward::Step::kReserve: {
       Outcome refusal;
-      forward.reserved =
-          operations_.BeginPut(forward.request, forward.hash, forward.reservation, refusal);
+      forward.reserved = operations_.BeginPut(forward.origin, forward.request, forward.hash,
+                                              forward.reservation, refusal);
       forward.SetOutcome(refusal);
       break;
     }
     case Forward::Step::kFinish:
-      forward.SetOutcome(
-          operations_.FinishPut(forward.request.header, forward.reservation, forward.pulled));
+      forward.SetOutcome(operations_.FinishPut(forward.origin, forward.request.header,
+                                               forward.reservation, forward.pulled));
       break;
     case Forward::Step::kRelease:
       shard_.Release(forward.slot);

@@ -13,6 +13,7 @@ void Poller::Handle(const ServerEvent& event) {
   switch (event.kind) {
     case ServerEvent::Kind::kOpened:
       sessions_.Open(event.channel, event);
+      if (operations_.replies().clients() >= sweep_at_clients_) ForgetClients();
       options_.log(absl::StrCat("session ", event.session_id, ": ",
                                 sessions_.Find(event.channel)->name, " connected"));
       break;
@@ -41,18 +42,19 @@ void Poller::Decode(const ServerEvent& event) {
 
 void Poller::ExecuteBatch() {
   shard_.RefreshClock();
-  for (const Decoded& decoded : batch_) {
+  for (Decoded& decoded : batch_) {
     Guard(decoded.channel, [&] { Execute(decoded); });
   }
   batch_.clear();
 }
 
-void Poller::Execute(const Decoded& decoded) {
+void Poller::Execute(Decoded& decoded) {
   ServerSession* session = sessions_.Find(decoded.channel);
   if (session == nullptr || session->ending) return;
   ++session->requests;
   if (decoded.error != nullptr) return RefuseFrame(decoded);
   counters_.requests[decoded.request.header.opcode].Add(1);
+  decoded.origin = {session->client_id, session->session_id};
   switch (static_cast<Opcode>(decoded.request.header.opcode)) {
     case Opcode::kPing:
       return Answer(decoded.channel, AnswerPing(decoded.request), index_);
@@ -65,6 +67,12 @@ void Poller::Execute(const Decoded& decoded) {
     case Opcode::kPut:
     case Opcode::kDelete:
     case Opcode::kExists:
+    case Opcode::kIncrement:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kTouch:
+    case Opcode::kFlush:
+    case Opcode::kHits:
       break;
   }
   if (decoded.owner != index_) return SendForward(decoded);
@@ -73,15 +81,18 @@ void Poller::Execute(const Decoded& decoded) {
 
 void Poller::ExecuteHere(const Decoded& decoded) {
   if (IsPulledPut(decoded.request)) return ExecutePulledPut(decoded);
-  Answer(decoded.channel, operations_.Execute(decoded.request, decoded.hash), index_);
+  Answer(decoded.channel, operations_.Execute(decoded.origin, decoded.request, decoded.hash),
+         index_);
 }
 
 void Poller::ExecutePulledPut(const Decoded& decoded) {
   PendingPull pull;
   Outcome refusal;
-  if (!operations_.BeginPut(decoded.request, decoded.hash, pull.reservation, refusal)) {
+  if (!operations_.BeginPut(decoded.origin, decoded.request, decoded.hash, pull.reservation,
+                            refusal)) {
     return Answer(decoded.channel, refusal, index_);
   }
+  pull.origin = decoded.origin;
   pull.request = decoded.request.header;
   StartPull(decoded.channel, std::move(pull));
 }
@@ -115,7 +126,8 @@ void Poller::OnPullDone(const ServerEvent& event) {
 void Poller::FinishPull(PendingPull& pull, bool pulled) {
   if (pull.forward == nullptr) {
     shard_.RefreshClock();
-    return Answer(pull.channel, operations_.FinishPut(pull.request, pull.reservation, pulled),
+    return Answer(pull.channel,
+                  operations_.FinishPut(pull.origin, pull.request, pull.reservation, pulled),
                   index_);
   }
   pull.forward->step = Forward::Step::kFinish;
@@ -160,8 +172,20 @@ void Poller::Answer(ChannelId channel, const Outcome& outcome, uint32_t shard) {
       Release(*before);
     }
   }
-  endpoint_.Reply(channel,
-                  FrameParts{std::as_bytes(std::span(&outcome.header, 1)), {}, outcome.payload});
+  // Without a request id there is nothing that a reply could answer.
+  if (outcome.header.request_id != 0) {
+    endpoint_.Reply(channel,
+                    FrameParts{std::as_bytes(std::span(&outcome.header, 1)), {}, outcome.payload});
+  }
+  if (outcome.ends_session) EndSession(channel, outcome);
+}
+
+void Poller::EndSession(ChannelId channel, const Outcome& last) {
+  sessions_.Find(channel)->ending = true;
+  const std::string why(last.payload);
+  const bool malformed = last.header.status == static_cast<uint16_t>(ReplyStatus::kMalformed);
+  endpoint_.Close(channel, malformed ? absl::InvalidArgumentError("malformed request: " + why)
+                                     : absl::UnavailableError(why));
 }
 
 void Poller::AnswerStatistics(const Decoded& decoded) {
@@ -178,13 +202,7 @@ void Poller::AnswerStatistics(const Decoded& decoded) {
 void Poller::RefuseFrame(const Decoded& decoded) {
   const Outcome outcome = AnswerBadFrame(decoded.request, decoded.error);
   if (outcome.ends_session) counters_.malformed.Add(1);
-  // Without a request id there is nothing that a reply could answer.
-  if (outcome.header.request_id != 0) Answer(decoded.channel, outcome, index_);
-  if (outcome.ends_session) {
-    sessions_.Find(decoded.channel)->ending = true;
-    endpoint_.Close(decoded.channel,
-                    absl::InvalidArgumentError(absl::StrCat("malformed request: ", decoded.error)));
-  }
+  Answer(decoded.channel, outcome, index_);
 }
 
 }  // namespace kvd

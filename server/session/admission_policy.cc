@@ -21,6 +21,7 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity&, const Hello& hello) {
     return Refuse(WelcomeStatus::kShuttingDown, "kvd is shutting down");
   }
   uint64_t session_id;
+  bool replies_kept;
   {
     const std::lock_guard lock(mutex_);
     if (live_.size() >= options_.sessions_max) {
@@ -28,7 +29,11 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity&, const Hello& hello) {
                     absl::StrCat("--max_clients=", options_.sessions_max, " reached; raise it"));
     }
     session_id = admitted_.fetch_add(1, std::memory_order_relaxed) + 1;
-    live_.insert(session_id);
+    ForgetAbsent(clock_.NowMonotonicNs());
+    live_.emplace(session_id, hello.client_id);
+    const auto [client, first] = clients_.try_emplace(hello.client_id);
+    ++client->second.sessions;
+    replies_kept = !first;
   }
   Welcome welcome{};
   welcome.magic = kWelcomeMagic;
@@ -46,13 +51,43 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity&, const Hello& hello) {
   welcome.frame_bytes = options_.frame_bytes;
   welcome.max_value_bytes = options_.max_value_bytes;
   welcome.server_unix_us = static_cast<uint64_t>(clock_.NowUnixUs());
+  welcome.flags = replies_kept ? kWelcomeRepliesKept : 0;
   welcome.server_pid = static_cast<uint32_t>(getpid());
   return welcome;
 }
 
 void AdmissionPolicy::Gone(uint64_t session_id) {
   const std::lock_guard lock(mutex_);
-  KVD_CHECK(live_.erase(session_id) == 1);
+  const auto session = live_.find(session_id);
+  KVD_CHECK(session != live_.end());
+  Client& client = clients_.at(session->second);
+  if (--client.sessions == 0) {
+    client.gone_ns = clock_.NowMonotonicNs();
+    absent_.emplace_back(client.gone_ns, session->second);
+    ForgetAbsent(client.gone_ns);
+  }
+  live_.erase(session);
+}
+
+void AdmissionPolicy::ForgetAbsent(int64_t now_ns) {
+  while (!absent_.empty() && (absent_.size() > options_.absent_clients_max ||
+                              now_ns - absent_.front().first >= kRepliesKeptNs)) {
+    const auto [gone_ns, client_id] = absent_.front();
+    absent_.pop_front();
+    const auto client = clients_.find(client_id);
+    // One that came back and went again stands further behind as well.
+    if (client == clients_.end() || client->second.sessions != 0 ||
+        client->second.gone_ns != gone_ns) {
+      continue;
+    }
+    clients_.erase(client);
+  }
+}
+
+bool AdmissionPolicy::KnowsClient(uint64_t client_id) {
+  const std::lock_guard lock(mutex_);
+  ForgetAbsent(clock_.NowMonotonicNs());
+  return clients_.count(client_id) != 0;
 }
 
 uint64_t AdmissionPolicy::sessions() const {

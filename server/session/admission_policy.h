@@ -3,8 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "common/base/clock.h"
 #include "common/layout/frames.h"
@@ -24,7 +25,13 @@ class AdmissionPolicy final : public Admission {
     uint32_t credits_max = 64;  // a client gets what it wants up to this
     uint32_t frame_bytes = kFrameBytesDefault;
     uint64_t max_value_bytes = 0;
+    // Clients without a session whose replies are still kept, at most.
+    uint32_t absent_clients_max = 4096;
   };
+
+  // How long the replies of a client without a session are kept: a client that comes back within
+  // this time may send again what was not answered.
+  static constexpr int64_t kRepliesKeptNs = 60'000'000'000;
 
   // The clock outlives this object.
   AdmissionPolicy(const Options& options, const Clock& clock) : options_(options), clock_(clock) {}
@@ -32,6 +39,10 @@ class AdmissionPolicy final : public Admission {
   Welcome Admit(const PeerIdentity& peer, const Hello& hello) override;
   void Gone(uint64_t session_id) override;
   void CountRefusal() override { refused_.fetch_add(1, std::memory_order_relaxed); }
+
+  // Whether the client has a session, or had one less than kRepliesKeptNs ago. One that is not
+  // known any more will be told so should it come back, so what is kept for it may go.
+  bool KnowsClient(uint64_t client_id);
 
   // From now on everybody is refused with kShuttingDown.
   void BeginShutdown() { shutting_down_.store(true, std::memory_order_relaxed); }
@@ -42,7 +53,13 @@ class AdmissionPolicy final : public Admission {
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  struct Client {
+    uint32_t sessions = 0;
+    int64_t gone_ns = 0;  // when the last session ended, if there is none
+  };
+
   Welcome Refuse(WelcomeStatus status, std::string_view why);
+  void ForgetAbsent(int64_t now_ns);
 
   const Options options_;
   const Clock& clock_;
@@ -50,7 +67,11 @@ class AdmissionPolicy final : public Admission {
   std::atomic<uint64_t> admitted_{0};
   std::atomic<uint64_t> refused_{0};
   mutable std::mutex mutex_;
-  std::unordered_set<uint64_t> live_;  // guarded by mutex_
+  // Guarded by mutex_.
+  std::unordered_map<uint64_t, uint64_t> live_;  // session id -> client id
+  std::unordered_map<uint64_t, Client> clients_;
+  std::deque<std::pair<int64_t, uint64_t>>
+      absent_;  // gone_ns and client id, the earliest first; some are back
 };
 
 }  // namespace kvd

@@ -32,6 +32,7 @@ std::string NameOf(const ServerEvent& opened) {
 void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
   auto session = std::make_unique<ServerSession>();
   session->session_id = opened.session_id;
+  if (opened.hello != nullptr) session->client_id = opened.hello->client_id;
   session->name = NameOf(opened);
   sessions_[channel] = std::move(session);
 }

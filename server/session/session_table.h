@@ -24,6 +24,7 @@ struct HeldItem {
 
 struct ServerSession {
   uint64_t session_id = 0;
+  uint64_t client_id = 0;
   std::string name;  // "kvcli (pid 4711)", for logs
   uint64_t requests = 0;
   bool ending = false;  // being closed for what it sent: nothing more of it is executed

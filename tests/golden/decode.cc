@@ -187,14 +187,16 @@ Json DecodeWelcome(const Json&, std::string_view bytes) {
           {"credits", welcome.credits},
           {"frame_bytes", welcome.frame_bytes},
           {"max_value_bytes", welcome.max_value_bytes},
+          {"replies_kept", (welcome.flags & kWelcomeRepliesKept) != 0},
           {"server_unix_us", welcome.server_unix_us},
           {"server_pid", welcome.server_pid},
           {"text", Text(welcome.text)}};
 }
 
 const char* NameOf(uint8_t opcode) {
-  static constexpr const char* kNames[] = {"?",      "ping",   "get",  "put",
-                                           "delete", "exists", "stat", "release"};
+  static constexpr const char* kNames[] = {"?",      "ping",      "get",    "put",     "delete",
+                                           "exists", "stat",      "release", "increment", "append",
+                                           "prepend", "touch",    "flush",  "hits"};
   return opcode < std::size(kNames) ? kNames[opcode] : "?";
 }
 
@@ -215,6 +217,14 @@ Json DecodeRequestFrame(const Json&, std::string_view bytes) {
   }
   if ((header.flags & kRequestExpiry) != 0) content["expiry_unix_us"] = header.expiry_unix_us;
   if ((header.flags & kRequestUserFlags) != 0) content["user_flags"] = header.user_flags;
+  static constexpr std::pair<uint8_t, const char*> kFlags[] = {{kRequestRepeat, "repeat"},
+                                                               {kRequestIfAbsent, "if_absent"},
+                                                               {kRequestIfPresent, "if_present"},
+                                                               {kRequestIfVersion, "if_version"},
+                                                               {kRequestWithValue, "with_value"}};
+  for (const auto& [flag, name] : kFlags) {
+    if ((header.flags & flag) != 0) content[name] = true;
+  }
   content["compare_version"] = header.compare_version;
   content["argument"] = header.argument;
   return content;
@@ -223,7 +233,8 @@ Json DecodeRequestFrame(const Json&, std::string_view bytes) {
 Json DecodeReplyFrame(const Json&, std::string_view bytes) {
   static constexpr const char* kStatuses[] = {
       "ok",          "not_found",     "condition_failed", "too_large",     "no_space", "malformed",
-      "unsupported", "not_permitted", "pull_failed",      "shutting_down", "busy",     "internal"};
+      "unsupported", "not_permitted", "pull_failed",      "shutting_down", "busy",     "internal",
+      "not_number",  "overflow"};
   ReplyView reply;
   if (const FrameError error = DecodeReply(Span(bytes), reply); error != nullptr)
     return Error(error);
@@ -239,6 +250,7 @@ Json DecodeReplyFrame(const Json&, std::string_view bytes) {
   if (header.slot != kEmptySlot) content["slot"] = DescribeSlot(header.slot);
   content["value_len"] = header.value_len;
   content["expiry_unix_us"] = header.expiry_unix_us;
+  content["result"] = header.result;
   content["payload"] = std::string(reply.payload);
   return content;
 }

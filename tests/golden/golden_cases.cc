@@ -293,6 +293,7 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   welcome.credits = 16;
   welcome.frame_bytes = kFrameBytesDefault;
   welcome.max_value_bytes = uint64_t{64} << 20;
+  welcome.flags = kWelcomeRepliesKept;
   welcome.server_unix_us = 1'700'000'001'000'000;
   welcome.server_pid = 4711;
   cases.push_back({"welcome_admitted",
@@ -314,6 +315,7 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
                     {"credits", 16},
                     {"frame_bytes", kFrameBytesDefault},
                     {"max_value_bytes", uint64_t{64} << 20},
+                    {"replies_kept", true},
                     {"server_unix_us", 1'700'000'001'000'000},
                     {"server_pid", 4711},
                     {"text", ""}},
@@ -341,12 +343,14 @@ struct RequestSpec {
   uint32_t user_flags = 0;
   uint64_t compare_version = 0;
   uint64_t argument = 0;
+  uint8_t flags = 0;  // beside those that follow from the fields
 };
 
 void AddRequest(std::vector<GoldenCase>& cases, std::string name, const RequestSpec& spec) {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(spec.opcode);
-  header.flags = static_cast<uint8_t>((spec.pulled ? kRequestPull : 0) |
+  header.flags = static_cast<uint8_t>(spec.flags | (spec.compare_version != 0 ? kRequestIfVersion : 0) |
+                                      (spec.pulled ? kRequestPull : 0) |
                                       (spec.expiry_unix_us != 0 ? kRequestExpiry : 0) |
                                       (spec.user_flags != 0 ? kRequestUserFlags : 0));
   header.key_len = static_cast<uint16_t>(spec.key.size());
@@ -368,6 +372,14 @@ void AddRequest(std::vector<GoldenCase>& cases, std::string name, const RequestS
   }
   if (spec.expiry_unix_us != 0) content["expiry_unix_us"] = spec.expiry_unix_us;
   if (spec.user_flags != 0) content["user_flags"] = spec.user_flags;
+  static constexpr std::pair<uint8_t, const char*> kFlags[] = {{kRequestRepeat, "repeat"},
+                                                               {kRequestIfAbsent, "if_absent"},
+                                                               {kRequestIfPresent, "if_present"},
+                                                               {kRequestIfVersion, "if_version"},
+                                                               {kRequestWithValue, "with_value"}};
+  for (const auto& [flag, flag_name] : kFlags) {
+    if ((header.flags & flag) != 0) content[flag_name] = true;
+  }
   content["compare_version"] = spec.compare_version;
   content["argument"] = spec.argument;
   cases.push_back({std::move(name), "request", Json::object(), content,
@@ -400,6 +412,34 @@ void AddRequests(std::vector<GoldenCase>& cases) {
              {.opcode = Opcode::kStat, .name = "stat", .key = "", .value = "", .argument = 4000});
   AddRequest(cases, "request_release",
              {.opcode = Opcode::kRelease, .name = "release", .key = "", .value = ""});
+  AddRequest(cases, "request_put_if_absent_again",
+             {.opcode = Opcode::kPut,
+              .name = "put",
+              .key = "user:1000",
+              .value = "the value",
+              .flags = kRequestIfAbsent | kRequestRepeat});
+  AddRequest(cases, "request_increment",
+             {.opcode = Opcode::kIncrement,
+              .name = "increment",
+              .key = "visits",
+              .value = "",
+              .argument = ~uint64_t{0},
+              .flags = kRequestIfPresent});
+  AddRequest(cases, "request_append",
+             {.opcode = Opcode::kAppend, .name = "append", .key = "log", .value = "tail"});
+  AddRequest(cases, "request_prepend",
+             {.opcode = Opcode::kPrepend, .name = "prepend", .key = "log", .value = "head"});
+  AddRequest(cases, "request_touch",
+             {.opcode = Opcode::kTouch,
+              .name = "touch",
+              .key = "user:1000",
+              .value = "",
+              .expiry_unix_us = 1'893'456'000'000'000,
+              .flags = kRequestWithValue});
+  AddRequest(cases, "request_flush",
+             {.opcode = Opcode::kFlush, .name = "flush", .key = "user:", .value = "", .argument = 7});
+  AddRequest(cases, "request_hits",
+             {.opcode = Opcode::kHits, .name = "hits", .key = "", .value = "8 bytes."});
 }
 
 struct ReplySpec {
@@ -413,6 +453,7 @@ struct ReplySpec {
   Slot slot = kEmptySlot;
   uint64_t value_len = 0;
   uint64_t expiry_unix_us = 0;
+  uint64_t result = 0;
   std::string payload;
 };
 
@@ -427,6 +468,7 @@ void AddReply(std::vector<GoldenCase>& cases, std::string name, const ReplySpec&
   header.slot = spec.slot;
   header.value_len = spec.value_len;
   header.expiry_unix_us = spec.expiry_unix_us;
+  header.result = spec.result;
   Json content = {{"opcode", spec.name},
                   {"status", spec.status_name},
                   {"request_id", header.request_id},
@@ -442,6 +484,7 @@ void AddReply(std::vector<GoldenCase>& cases, std::string name, const ReplySpec&
   }
   content["value_len"] = spec.value_len;
   content["expiry_unix_us"] = spec.expiry_unix_us;
+  content["result"] = spec.result;
   content["payload"] = spec.payload;
   cases.push_back(
       {std::move(name), "reply", Json::object(), content, BytesOf(header) + spec.payload});
@@ -455,6 +498,7 @@ void AddReplies(std::vector<GoldenCase>& cases) {
             .name = "ping",
             .flags = kReplyInline,
             .value_len = 4,
+            .result = 1'893'456'000'000'001,
             .payload = "echo"});
   AddReply(cases, "reply_get_inline",
            {.opcode = Opcode::kGet,
@@ -499,6 +543,26 @@ void AddReplies(std::vector<GoldenCase>& cases) {
   AddReply(cases, "reply_stat",
            {.opcode = Opcode::kStat, .name = "stat", .value_len = 4010, .payload = "items 100\n"});
   AddReply(cases, "reply_release", {.opcode = Opcode::kRelease, .name = "release", .payload = ""});
+  AddReply(cases, "reply_increment",
+           {.opcode = Opcode::kIncrement,
+            .name = "increment",
+            .version = 1005,
+            .slot = slot,
+            .value_len = 2,
+            .result = 42,
+            .payload = ""});
+  AddReply(cases, "reply_increment_not_number",
+           {.opcode = Opcode::kIncrement,
+            .name = "increment",
+            .status = ReplyStatus::kNotNumber,
+            .status_name = "not_number",
+            .payload = ""});
+  AddReply(cases, "reply_increment_overflow",
+           {.opcode = Opcode::kIncrement,
+            .name = "increment",
+            .status = ReplyStatus::kOverflow,
+            .status_name = "overflow",
+            .payload = ""});
   AddReply(cases, "reply_malformed",
            {.opcode = Opcode::kPut,
             .name = "put",

@@ -231,8 +231,9 @@ def welcome(data, _):
     if status != 0:
         need(not any(data[16:112]), "a refusal says nothing of the region")
         return result
-    need(u32(data, 108) == 0, "reserved")
+    need(u32(data, 108) & ~1 == 0, "unknown flag")
     result.update({
+        "replies_kept": bool(u32(data, 108) & 1),
         "feature_bits": u64(data, 16),
         "incarnation": u64(data, 24),
         "region_bytes": u64(data, 32),
@@ -254,14 +255,16 @@ def welcome(data, _):
 
 # --- requests and replies ---
 
-OPCODES = ["?", "ping", "get", "put", "delete", "exists", "stat", "release"]
+OPCODES = ["?", "ping", "get", "put", "delete", "exists", "stat", "release", "increment", "append",
+           "prepend", "touch", "flush", "hits"]
 STATUSES = ["ok", "not_found", "condition_failed", "too_large", "no_space", "malformed",
-            "unsupported", "not_permitted", "pull_failed", "shutting_down", "busy", "internal"]
+            "unsupported", "not_permitted", "pull_failed", "shutting_down", "busy", "internal",
+            "not_number", "overflow"]
 
 
 def request(data, _):
     flags, key_len, value_len = u8(data, 1), u16(data, 2), u64(data, 16)
-    need(u32(data, 60) == 0 and flags & ~7 == 0 and u64(data, 8) != 0, "header")
+    need(u32(data, 60) == 0 and u64(data, 8) != 0, "header")
     result = {
         "opcode": OPCODES[u8(data, 0)],
         "request_id": u64(data, 8),
@@ -281,6 +284,11 @@ def request(data, _):
         result["expiry_unix_us"] = u64(data, 32)
     if flags & 4:
         result["user_flags"] = u32(data, 4)
+    for bit, name in ((8, "repeat"), (16, "if_absent"), (32, "if_present"), (64, "if_version"),
+                      (128, "with_value")):
+        if flags & bit:
+            result[name] = True
+    need(bool(flags & 64) == (u64(data, 24) != 0), "version to compare")
     return result
 
 
@@ -296,9 +304,10 @@ def reply(data, _):
         "version": u64(data, 16),
         "value_len": value_len,
         "expiry_unix_us": u64(data, 40),
-        "payload": data[48:].decode("ascii"),
+        "result": u64(data, 48),
+        "payload": data[56:].decode("ascii"),
     }
-    need(not flags & 1 or value_len == len(data) - 48, "length of an inline value")
+    need(not flags & 1 or value_len == len(data) - 56, "length of an inline value")
     if flags & 4:
         result["user_flags"] = u32(data, 4)
     if place is not None:

@@ -66,13 +66,25 @@ TEST_CASE("DecodeRequest: valid requests come back") {
       {Opcode::kPut, "key", "value", 0},
       {Opcode::kPut, "k", "", 0},
       {Opcode::kPut, std::string(4096, 'k'), "v", kRequestExpiry | kRequestUserFlags},
+      {Opcode::kPut, "key", "value", kRequestIfVersion | kRequestRepeat},
+      {Opcode::kPut, "key", "value", kRequestIfAbsent},
+      {Opcode::kDelete, "key", "", kRequestIfVersion},
+      {Opcode::kIncrement, "key", "", kRequestIfPresent | kRequestExpiry},
+      {Opcode::kAppend, "key", "value", kRequestRepeat},
+      {Opcode::kPrepend, "key", "value", kRequestIfVersion},
+      {Opcode::kTouch, "key", "", kRequestWithValue},
+      {Opcode::kFlush, "", "", 0},
+      {Opcode::kFlush, "prefix", "", 0},
+      {Opcode::kHits, "", "12345678", 0},
       {Opcode::kDelete, "key", "", 0},
       {Opcode::kExists, "key", "", 0},
       {Opcode::kStat, "", "", 0},
       {Opcode::kRelease, "", "", 0},
   }));
-  const RequestHeader header =
-      Header(valid.opcode, valid.key.size(), valid.value.size(), valid.flags);
+  RequestHeader header = Header(valid.opcode, valid.key.size(), valid.value.size(), valid.flags);
+  if ((valid.flags & kRequestExpiry) != 0) header.expiry_unix_us = 1;
+  if ((valid.flags & kRequestUserFlags) != 0) header.user_flags = 1;
+  if ((valid.flags & kRequestIfVersion) != 0) header.compare_version = 1;
   const Decoded decoded(Frame(header, valid.key + valid.value));
   RequestView request;
   REQUIRE(DecodeRequest(decoded.bytes, request) == nullptr);
@@ -102,9 +114,20 @@ TEST_CASE("DecodeRequest: each breach of the format has its text") {
   CHECK(spoiled([](H& h) { h.request_id = 0; }, "keyvalue") == "request id is zero");
   CHECK(spoiled([](H& h) { h.reserved = 1; }, "keyvalue") == "reserved field is not zero");
   CHECK(spoiled([](H& h) { h.opcode = 0; }, "keyvalue") == "unknown opcode");
-  CHECK(spoiled([](H& h) { h.opcode = 8; }, "keyvalue") == "unknown opcode");
+  CHECK(spoiled([](H& h) { h.opcode = kOpcodeLast + 1; }, "keyvalue") == "unknown opcode");
   CHECK(spoiled([](H& h) { h.opcode = 255; }, "keyvalue") == "unknown opcode");
-  CHECK(spoiled([](H& h) { h.flags = 8; }, "keyvalue") == "unknown flag");
+  CHECK(spoiled([](H& h) { h.flags = kRequestWithValue; }, "keyvalue") ==
+        "flag that this opcode does not have");
+  CHECK(spoiled([](H& h) { h.flags = kRequestIfAbsent | kRequestIfPresent; }, "keyvalue") ==
+        "more than one condition");
+  CHECK(spoiled([](H& h) { h.flags = kRequestExpiry; }, "keyvalue") ==
+        "expiry without its flag, or the flag without expiry");
+  CHECK(spoiled([](H& h) { h.expiry_unix_us = 1; }, "keyvalue") ==
+        "expiry without its flag, or the flag without expiry");
+  CHECK(spoiled([](H& h) { h.user_flags = 1; }, "keyvalue") ==
+        "user flags without their flag, or the flag without them");
+  CHECK(spoiled([](H& h) { h.compare_version = 1; }, "keyvalue") ==
+        "version without its flag, or the flag without version");
   CHECK(spoiled([](H& h) { h.key_len = 0; }, "value") == "key is empty");
   CHECK(spoiled([](H& h) { h.key_len = 4097; }, std::string(4097 + 5, 'k')) ==
         "key is longer than 4096 bytes");

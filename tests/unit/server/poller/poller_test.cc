@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -99,11 +100,17 @@ struct Reply {
 // A client that speaks the protocol by hand.
 class Peer {
  public:
-  explicit Peer(ServerRig& rig, uint32_t credits = 16) {
+  static uint64_t NewClientId() {
+    static std::atomic<uint64_t> last{0};
+    return ++last;
+  }
+
+  explicit Peer(ServerRig& rig, uint32_t credits = 16) : Peer(rig, credits, NewClientId()) {}
+  Peer(ServerRig& rig, uint32_t credits, uint64_t client_id) {
     Hello hello{};
     hello.magic = kHelloMagic;
     hello.version_min = hello.version_max = kProtocolVersion;
-    hello.client_id = 1;
+    hello.client_id = client_id;
     hello.credits_wanted = credits;
     channel = ShmClientChannel::Connect(rig.dir.Join("s"), hello, DeadlineNs()).value();
   }
@@ -142,12 +149,12 @@ class Peer {
   }
 
   // A PUT that the server pulls from a buffer of its own.
-  Reply PutPulled(std::string_view key, std::string_view value) {
+  Reply PutPulled(std::string_view key, std::string_view value, uint8_t flags = 0) {
     const TransferBuffer buffer = channel->Allocate(std::max<size_t>(value.size(), 1)).value();
     std::memcpy(buffer.bytes.data(), value.data(), value.size());
     RequestHeader header{};
     header.opcode = static_cast<uint8_t>(Opcode::kPut);
-    header.flags = kRequestPull;
+    header.flags = static_cast<uint8_t>(kRequestPull | flags);
     header.value_len = value.size();
     header.pull_address = buffer.address;
     header.pull_key = buffer.key;
@@ -413,6 +420,68 @@ TEST_CASE("Poller: sessions that die at any point leave nothing behind") {
   rig.Stop();
   rig.CheckShards();
   CHECK(rig.region->free_bytes() + (1 << 20) >= free_before);
+}
+
+TEST_CASE("Poller: a write that is sent again in the next session takes effect once") {
+  // The second try may come to another poller than the first; the owner of the key knows both.
+  ServerRig rig(GENERATE(1u, 2u));
+  for (int round = 0; round < 8; ++round) {
+    const uint64_t client_id = Peer::NewClientId();
+    const std::string key = "key" + std::to_string(round);
+    Reply first;
+    {
+      Peer peer(rig, 16, client_id);
+      CHECK((peer.channel->welcome().flags & kWelcomeRepliesKept) == 0);
+      first = peer.Call(Opcode::kPut, key, "one");
+    }
+    {
+      Peer other(rig);
+      REQUIRE(other.Call(Opcode::kPut, key, "two").status() == ReplyStatus::kOk);
+    }
+    Peer again(rig, 16, client_id);
+    CHECK((again.channel->welcome().flags & kWelcomeRepliesKept) != 0);
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.flags = kRequestRepeat;
+    again.Send(header, key, "one");  // under the id of the first
+    const Reply repeated = again.Receive();
+    CHECK(std::memcmp(&repeated.header, &first.header, sizeof(ReplyHeader)) == 0);
+    CHECK(again.Call(Opcode::kGet, key).payload == "two");
+    // One that did not come through is executed now.
+    again.Send(header, key, "three");
+    CHECK(again.Receive().status() == ReplyStatus::kOk);
+    CHECK(again.Call(Opcode::kGet, key).payload == "three");
+  }
+  rig.Stop();
+  rig.CheckShards();
+}
+
+TEST_CASE("Poller: a pulled PUT whose first try broke off is executed by its repeat, once") {
+  ServerRig rig(GENERATE(1u, 2u));
+  const uint64_t client_id = Peer::NewClientId();
+  const std::string value(200'000, 'v');
+  ReplyHeader first;
+  {
+    Peer peer(rig, 16, client_id);
+    first = peer.PutPulled("key", value).header;
+  }
+  Peer again(rig, 16, client_id);
+  const Reply repeated = again.PutPulled("key", value, kRequestRepeat);
+  CHECK(std::memcmp(&repeated.header, &first, sizeof(ReplyHeader)) == 0);
+  rig.Stop();
+  rig.CheckShards();
+}
+
+TEST_CASE("Poller: a session that its client has replaced is ended when it writes") {
+  ServerRig rig(GENERATE(1u, 2u));
+  const uint64_t client_id = Peer::NewClientId();
+  Peer early(rig, 16, client_id);
+  Peer late(rig, 16, client_id);
+  REQUIRE(late.Call(Opcode::kPut, "key", "new").status() == ReplyStatus::kOk);
+  CHECK(early.Call(Opcode::kPut, "key", "old").status() == ReplyStatus::kNotPermitted);
+  KVD_REQUIRE_CODE(early.channel->Wait(DeadlineNs()), kUnavailable);
+  CHECK_THAT(MessageOf(early.channel->status()), Catch::Contains("a later session"));
+  CHECK(late.Call(Opcode::kGet, "key").payload == "new");
 }
 
 TEST_CASE("Poller: the statistics come whole, in parts") {

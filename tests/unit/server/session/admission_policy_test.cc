@@ -76,6 +76,45 @@ TEST_CASE("Admission: at most sessions_max at once, each with an id of its own")
   CHECK(policy.sessions_total() == 4);
 }
 
+TEST_CASE("Admission: a client that comes back in time is told that its replies were kept") {
+  FakeClock clock;
+  AdmissionPolicy::Options options = SomeOptions();
+  options.absent_clients_max = 2;
+  AdmissionPolicy policy(options, clock);
+  const auto admit = [&policy](uint64_t client_id) {
+    Hello hello = Wanting(1);
+    hello.client_id = client_id;
+    return policy.Admit({}, hello);
+  };
+  const auto kept = [](const Welcome& welcome) {
+    return (welcome.flags & kWelcomeRepliesKept) != 0;
+  };
+  const Welcome first = admit(7);
+  CHECK_FALSE(kept(first));
+  CHECK(policy.KnowsClient(7));
+  const Welcome second = admit(7);  // before the server has noticed the end of the first session
+  CHECK(kept(second));
+  policy.Gone(first.session_id);
+  clock.AdvanceMs(3'600'000);
+  CHECK(policy.KnowsClient(7));
+  policy.Gone(second.session_id);
+  clock.AdvanceNs(AdmissionPolicy::kRepliesKeptNs - 1);
+  const Welcome third = admit(7);
+  CHECK(kept(third));
+  policy.Gone(third.session_id);
+  clock.AdvanceNs(AdmissionPolicy::kRepliesKeptNs);
+  CHECK_FALSE(policy.KnowsClient(7));
+  const Welcome fourth = admit(7);
+  CHECK_FALSE(kept(fourth));
+  policy.Gone(fourth.session_id);
+  // Nor longer than others need the room.
+  for (const uint64_t other : {8, 9}) policy.Gone(admit(other).session_id);
+  CHECK_FALSE(policy.KnowsClient(7));
+  CHECK(policy.KnowsClient(8));
+  CHECK(policy.KnowsClient(9));
+  CHECK(policy.refused() == 0);
+}
+
 TEST_CASE("Admission: nobody gets in once shutdown has begun") {
   FakeClock clock;
   AdmissionPolicy policy(SomeOptions(), clock);

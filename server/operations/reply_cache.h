@@ -1,0 +1,93 @@
+// The replies to the latest writes of each client, so that one that is sent again takes effect
+// once.
+//
+// A client whose session ended sends its unanswered writes again in the next one, under the same
+// ids and flagged as repeats. Both the first try and the repeat come to the owner of the key, so
+// each shard's owner keeps its own cache and needs nobody else to tell which of the two came first:
+//  - a repeat of what was executed is answered with the reply of then;
+//  - what a session sent is not executed any more once the owner has seen a later session of the
+//    same client, so a first try that was under way for long cannot come after its repeat.
+//
+// Why `replies_max`, at least the credits of a session, is enough. Replies of one shard reach the
+// client in the order in which they were executed, so while one of them has not arrived none of
+// those after it has; and each that has not arrived holds a credit.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/layout/frames.h"
+#include "server/operations/operations.h"
+
+namespace kvd {
+
+// Who sent a request. Session ids grow; a client has one session at a time.
+struct RequestOrigin {
+  uint64_t client_id = 0;
+  uint64_t session_id = 0;
+};
+
+// Used by one poller thread only.
+class ReplyCache {
+ public:
+  explicit ReplyCache(uint32_t replies_max) : replies_max_(replies_max) {}
+
+  enum class Verdict : uint8_t {
+    kExecute,     // not executed before
+    kAnswered,    // executed before: `outcome` is the reply of then, valid until the next call
+    kSuperseded,  // of a session that its client has given up: must not be executed
+  };
+
+  // To be asked before a write is executed; and again before the second half of one that takes two.
+  Verdict Judge(const RequestOrigin& origin, const RequestHeader& request, Outcome& outcome);
+
+  // What became of a write that Judge let pass. Copies the outcome.
+  void Remember(const RequestOrigin& origin, const Outcome& outcome);
+
+  // Forgets the clients that are not `known` any more: those will not send anything again.
+  void Sweep(const std::function<bool(uint64_t client_id)>& known);
+
+  size_t clients() const { return clients_.size(); }
+
+ private:
+  struct Reply {
+    ReplyHeader header{};
+    std::string payload;
+  };
+  struct Client {
+    uint64_t session_id = 0;     // the latest seen
+    uint64_t executed = 0;       // writes; the next one's place in the ring
+    std::vector<Reply> replies;  // a ring, once it has replies_max_
+  };
+
+  const uint32_t replies_max_;
+  absl::flat_hash_map<uint64_t, Client> clients_;
+};
+
+// Whether a request changes what later requests see, so that executing it twice would differ from
+// once.
+constexpr bool IsWrite(const RequestHeader& request) {
+  switch (static_cast<Opcode>(request.opcode)) {
+    case Opcode::kPut:
+    case Opcode::kDelete:
+    case Opcode::kIncrement:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kTouch:
+      return true;
+    case Opcode::kPing:
+    case Opcode::kGet:
+    case Opcode::kExists:
+    case Opcode::kStat:
+    case Opcode::kRelease:
+    case Opcode::kFlush:
+    case Opcode::kHits:
+      break;
+  }
+  return false;
+}
+
+}  // namespace kvd
