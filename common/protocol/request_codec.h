@@ -33,4 +33,27 @@ FrameError DecodeRequest(std::span<const std::byte> frame, RequestView& request)
 // The same for a reply: whole header, request id not zero, an inline payload as long as `value_len` says.
 FrameError DecodeReply(std::span<const std::byte> frame, ReplyView& reply);
 
+// Whether requests of this opcode change what later ones see, so that executing one twice would differ from once. FLUSH is
+// none: what it deletes is not there the second time, and what was written since is deleted by either.
+constexpr bool IsWrite(uint8_t opcode) {
+  switch (static_cast<Opcode>(opcode)) {
+    case Opcode::kPut:
+    case Opcode::kDelete:
+    case Opcode::kIncrement:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kTouch:
+      return true;
+    case Opcode::kPing:
+    case Opcode::kGet:
+    case Opcode::kExists:
+    case Opcode::kStat:
+    case Opcode::kRelease:
+    case Opcode::kFlush:
+    case Opcode::kHits:
+      break;
+  }
+  return false;
+}
+
 }  // namespace kvd

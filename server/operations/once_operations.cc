@@ -19,7 +19,7 @@ bool OnceOperations::MayExecute(const RequestOrigin& origin, const RequestHeader
 
 Outcome OnceOperations::Execute(const RequestOrigin& origin, const RequestView& request,
                                 uint64_t hash) {
-  if (!IsWrite(request.header)) return operations_.Execute(request, hash);
+  if (!IsWrite(request.header.opcode)) return operations_.Execute(request, hash);
   Outcome outcome;
   if (!MayExecute(origin, request.header, outcome)) return outcome;
   outcome = operations_.Execute(request, hash);

@@ -67,27 +67,4 @@ class ReplyCache {
   absl::flat_hash_map<uint64_t, Client> clients_;
 };
 
-// Whether a request changes what later requests see, so that executing it twice would differ from
-// once.
-constexpr bool IsWrite(const RequestHeader& request) {
-  switch (static_cast<Opcode>(request.opcode)) {
-    case Opcode::kPut:
-    case Opcode::kDelete:
-    case Opcode::kIncrement:
-    case Opcode::kAppend:
-    case Opcode::kPrepend:
-    case Opcode::kTouch:
-      return true;
-    case Opcode::kPing:
-    case Opcode::kGet:
-    case Opcode::kExists:
-    case Opcode::kStat:
-    case Opcode::kRelease:
-    case Opcode::kFlush:
-    case Opcode::kHits:
-      break;
-  }
-  return false;
-}
-
 }  // namespace kvd
