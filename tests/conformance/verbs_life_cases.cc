@@ -16,75 +16,11 @@
 #include "tests/conformance/echo_server.h"
 #include "tests/conformance/rig.h"
 #include "tests/conformance/verbs_peer.h"
+#include "tests/conformance/verbs_steps.h"
 #include "tests/conformance/verbs_under_test.h"
 
 namespace kvd::test {
 namespace {
-
-VerbsTarget TargetAt(uint16_t port) {
-  const RdmaEnvironment environment = FindRdmaEnvironment();
-  VerbsTarget target;
-  target.host = environment.server().address;
-  target.port = port;
-  target.device = environment.client().device;
-  target.connect = VerbsConnectModeUnderTest();
-  return target;
-}
-
-std::unique_ptr<ClientChannel> ConnectTo(uint16_t port) {
-  auto channel = VerbsClientChannel::Connect(TargetAt(port), MakeHello(), DeadlineNs());
-  KVD_REQUIRE_OK(channel);
-  return *std::move(channel);
-}
-
-// One READ of the region, waited for.
-absl::Status ReadOnce(ClientChannel& client, const TransferBuffer& buffer) {
-  const ReadOp op{RegionOffset{FakeRegion::kDataOffset}, 64, buffer.bytes.data(), 1};
-  if (absl::Status posted = client.PostReads({&op, 1}); !posted.ok()) return posted;
-  ReadCompletion done[1];
-  while (client.PollReads(done) == 0) {
-    if (absl::Status waited = client.Wait(DeadlineNs()); !waited.ok()) return waited;
-  }
-  return done[0].ok ? absl::OkStatus() : client.status();
-}
-
-// For people: how long something took. Never a reason to fail.
-class Took {
- public:
-  explicit Took(const char* what) : what_(what) {}
-  ~Took() {
-    std::cout << what_ << " took " << (RealClock::Get().NowMonotonicNs() - start_ns_) / 1'000'000
-              << " ms\n";
-  }
-
- private:
-  const char* what_;
-  const int64_t start_ns_ = RealClock::Get().NowMonotonicNs();
-};
-
-void RequireDevices() {
-  if (FindRdmaEnvironment().sides.empty()) KVD_SKIP("no RDMA devices: KVD_RDMA_DEVICES is not set");
-}
-
-void Link(const char* direction) {
-  const RdmaEnvironment environment = FindRdmaEnvironment();
-  const std::string command =
-      absl::StrCat(environment.network_program, " ", direction, " ", environment.client().netdev);
-  CHECK(std::system(command.c_str()) == 0);
-}
-
-// The clients' link is down for as long as one of these lives.
-class LinkDown {
- public:
-  LinkDown() { Link("down"); }
-  ~LinkDown() { Restore(); }
-  void Restore() {
-    if (std::exchange(down_, false)) Link("up");
-  }
-
- private:
-  bool down_ = true;
-};
 
 // What the kernel holds for RDMA users: protection domains, queues, ids, memory regions.
 std::string Resources() {
@@ -148,9 +84,7 @@ TEST_CASE("Verbs: a client that is killed is told to the server, and its session
 TEST_CASE(
     "Verbs: a link that goes down ends waits and sessions on both sides; after it is up all works "
     "again") {
-  const RdmaEnvironment environment = FindRdmaEnvironment();
-  if (!environment.disposable || environment.sides.size() < 2)
-    KVD_SKIP("links of this machine are not to be disturbed");
+  RequireWire();
   Rig rig;
   EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy);
   auto client = rig.Connect();

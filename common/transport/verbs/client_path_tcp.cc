@@ -18,6 +18,7 @@
 #include "common/base/status_macros.h"
 #include "common/transport/verbs/address.h"
 #include "common/transport/verbs/client_path.h"
+#include "common/transport/verbs/gids.h"
 #include "common/transport/verbs/tcp_exchange.h"
 
 namespace kvd::verbs {
@@ -70,41 +71,63 @@ absl::Status ReceiveAll(const UniqueFd& socket, std::span<std::byte> into, const
   return absl::OkStatus();
 }
 
-// The device to use: the named one, or the first that has an active port.
-absl::StatusOr<std::pair<std::string, uint8_t>> PickDevice(const std::string& named) {
-  std::vector<std::string> names{named};
-  if (named.empty()) {
-    names.clear();
-    int count = 0;
-    ibv_device** devices = ibv_get_device_list(&count);
-    for (int i = 0; devices != nullptr && i < count; ++i)
-      names.emplace_back(ibv_get_device_name(devices[i]));
-    if (devices != nullptr) ibv_free_device_list(devices);
+std::vector<std::string> DeviceNames() {
+  std::vector<std::string> names;
+  int count = 0;
+  ibv_device** devices = ibv_get_device_list(&count);
+  for (int i = 0; devices != nullptr && i < count; ++i)
+    names.emplace_back(ibv_get_device_name(devices[i]));
+  if (devices != nullptr) ibv_free_device_list(devices);
+  return names;
+}
+
+// Of one family, ports aside.
+bool SameHost(const SocketAddress& a, const SocketAddress& b) {
+  if (a.family() == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(a.get())->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(b.get())->sin_addr.s_addr;
   }
-  absl::Status last = absl::UnavailableError("there is no RDMA device");
-  for (const std::string& name : names) {
+  return std::memcmp(&reinterpret_cast<const sockaddr_in6*>(a.get())->sin6_addr,
+                     &reinterpret_cast<const sockaddr_in6*>(b.get())->sin6_addr,
+                     sizeof(in6_addr)) == 0;
+}
+
+bool HasAddress(const RdmaContext& context, const SocketAddress& local) {
+  const std::vector<SocketAddress> addresses = AddressesOf(context, local.family());
+  return std::any_of(addresses.begin(), addresses.end(),
+                     [&](const SocketAddress& address) { return SameHost(address, local); });
+}
+
+// The device to use, and its port: the named one; else the one with the address from which TCP
+// reaches the server, or the first that is active.
+absl::StatusOr<std::pair<std::string, uint8_t>> PickDevice(const std::string& named,
+                                                           const SocketAddress& local) {
+  absl::StatusOr<std::pair<std::string, uint8_t>> picked =
+      absl::UnavailableError("there is no RDMA device");
+  for (const std::string& name : named.empty() ? DeviceNames() : std::vector{named}) {
     const auto context = RdmaContext::Open(name);
-    if (!context.ok()) {
-      last = context.status();
+    const auto port = context.ok() ? ActivePort(**context) : context.status();
+    if (!port.ok()) {
+      if (!picked.ok()) picked = port.status();
       continue;
     }
-    const auto port = ActivePort(**context);
-    if (port.ok()) return std::pair(name, *port);
-    last = port.status();
+    const bool leads_there = HasAddress(**context, local);
+    if (leads_there || !picked.ok()) picked = std::pair(name, *port);
+    if (leads_there) break;
   }
-  return last;
+  return picked;
 }
 
 absl::StatusOr<ClientPath> ExchangeWith(const SocketAddress& to, const VerbsTarget& target,
                                         const Hello& hello, int64_t deadline_ns) {
   const std::string where = ToText(to.get());
   KVD_ASSIGN_OR_RETURN(UniqueFd socket, Dial(to, where, deadline_ns));
-  KVD_ASSIGN_OR_RETURN(const auto device, PickDevice(target.device));
-  KVD_ASSIGN_OR_RETURN(ClientPath path,
-                       MakeClientPath(device.first, device.second, target, hello.credits_wanted));
   SocketAddress local;
   local.length = sizeof(local.storage);
   if (getsockname(socket.get(), local.get(), &local.length) != 0) return ErrnoStatus("getsockname");
+  KVD_ASSIGN_OR_RETURN(const auto device, PickDevice(target.device, local));
+  KVD_ASSIGN_OR_RETURN(ClientPath path,
+                       MakeClientPath(device.first, device.second, target, hello.credits_wanted));
   LocalEnd end;
   KVD_ASSIGN_OR_RETURN(ExchangeData mine,
                        DescribeEnd(*path.pd->context(), device.second, target.gid_index,

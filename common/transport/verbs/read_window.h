@@ -32,6 +32,17 @@ class ReadWindow {
   // A piece may be posted now.
   bool can_post() const { return posted_ < depth_ && next_ < reads_.size(); }
 
+  // Whether a READ that is not done, or not posted yet, is into these bytes.
+  bool MayStillWrite(std::span<const std::byte> bytes) const {
+    const auto done = [](const Read& read) {
+      return read.under_way == 0 && read.posted_bytes == read.op.length;
+    };
+    return std::any_of(reads_.begin(), reads_.end(), [&](const Read& read) {
+      return !done(read) && read.op.into < bytes.data() + bytes.size() &&
+             bytes.data() < read.op.into + read.op.length;
+    });
+  }
+
   // Takes one READ; there must be room.
   void Add(const ReadOp& op, uint32_t key) {
     reads_.push_back(Read{op, key, 0, 0, true});

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/errno_status.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
+#include "common/base/string_view.h"
 #include "common/protocol/handshake.h"
 #include "common/transport/verbs/gids.h"
 
@@ -15,6 +17,26 @@ namespace {
 
 constexpr uint8_t kHopLimit = 64;  // routed networks; 1 would stay on this link
 constexpr uint32_t kNumberMask = 0xffffff;
+
+bool IsV4(const ExchangeData& end) {
+  static constexpr uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(end.gid, kMapped, sizeof(kMapped)) == 0;
+}
+
+const char* KindOf(const ExchangeData& end) {
+  if (end.gid_type == IBV_GID_TYPE_IB) return "InfiniBand";
+  if (end.gid_type == IBV_GID_TYPE_ROCE_V1) return "RoCE v1";
+  return IsV4(end) ? "RoCE v2 IPv4" : "RoCE v2 IPv6";
+}
+
+// Short, since a refusal has to hold it.
+absl::Status CheckKinds(const ExchangeData& mine, const ExchangeData& peer) {
+  const std::string_view here = KindOf(mine);
+  const std::string_view there = KindOf(peer);
+  if (here == there) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("GIDs of two kinds: ", ToAbsl(here), " and ",
+                                             ToAbsl(there), "; see --gid_index"));
+}
 
 }  // namespace
 
@@ -37,6 +59,10 @@ absl::StatusOr<ExchangeData> DescribeEnd(const RdmaContext& context, uint8_t por
   data.qp_number = qp.number();
   data.packet_number = static_cast<uint32_t>(random) & kNumberMask;
   data.lid = facts.lid;
+  ibv_gid_entry entry{};
+  if (const int error = ibv_query_gid_ex(context.get(), port, gid.index, &entry, 0); error != 0)
+    return ErrnoStatus(error, absl::StrCat("asking for GID ", int{gid.index}));
+  data.gid_type = static_cast<uint8_t>(entry.gid_type);
   std::memcpy(data.gid, gid.gid.raw, sizeof(data.gid));
   return data;
 }
@@ -48,6 +74,11 @@ absl::Status ParseExchange(std::span<const std::byte> bytes, bool is_answer, Exc
   if (data.magic != kExchangeMagic)
     return absl::InvalidArgumentError("connect data has a wrong magic");
   if (is_answer && data.status != static_cast<uint32_t>(WelcomeStatus::kAdmitted)) {
+    // What its device would not do; another choice here or there may help.
+    if (data.status == static_cast<uint32_t>(WelcomeStatus::kInternal)) {
+      return absl::UnavailableError(absl::StrCat(
+          "refused: ", absl::string_view(data.text, strnlen(data.text, sizeof(data.text)))));
+    }
     // The same words as a refusal by Welcome.
     Welcome refusal =
         MakeRefusal(static_cast<WelcomeStatus>(data.status),
@@ -63,7 +94,8 @@ absl::Status ParseExchange(std::span<const std::byte> bytes, bool is_answer, Exc
                                                       " there"));
   }
   if (data.mtu < IBV_MTU_256 || data.mtu > IBV_MTU_4096 || data.qp_number > kNumberMask ||
-      data.packet_number > kNumberMask || data.reserved0 != 0 || data.reserved1 != 0) {
+      data.packet_number > kNumberMask || data.gid_type > IBV_GID_TYPE_ROCE_V2 ||
+      data.reserved1 != 0) {
     return absl::InvalidArgumentError("connect data holds numbers that cannot be");
   }
   return absl::OkStatus();
@@ -81,6 +113,7 @@ ExchangeData RefuseExchange(WelcomeStatus status, std::string_view why) {
 
 absl::Status ConnectByHand(QueuePair& qp, const LocalEnd& end, const ExchangeData& mine,
                            const ExchangeData& peer, const ReadDepth& depth) {
+  if (end.by_gid) KVD_RETURN_IF_ERROR(CheckKinds(mine, peer));
   ibv_qp_attr init{};
   init.qp_state = IBV_QPS_INIT;
   init.port_num = end.port;

@@ -32,7 +32,7 @@ struct ExchangeData {
   uint8_t mtu;        // ibv_mtu
   uint8_t initiator;  // READs that this side may have under way
   uint8_t responder;  // READs that it answers at once
-  uint8_t reserved0;  // zero
+  uint8_t gid_type;   // ibv_gid_type
   uint32_t qp_number;
   uint32_t packet_number;  // its first
   uint32_t credits_wanted;
@@ -69,7 +69,8 @@ absl::Status ParseExchange(std::span<const std::byte> bytes, bool is_answer, Exc
 
 ExchangeData RefuseExchange(WelcomeStatus status, std::string_view why);
 
-// INIT, RTR, RTS with the smaller MTU of both.
+// INIT, RTR, RTS with the smaller MTU of both. Unavailable: packets of one GID cannot reach the
+// other.
 absl::Status ConnectByHand(QueuePair& qp, const LocalEnd& end, const ExchangeData& mine,
                            const ExchangeData& peer, const ReadDepth& depth);
 

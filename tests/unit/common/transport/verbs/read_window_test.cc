@@ -18,6 +18,28 @@ struct UnderWay {
 
 }  // namespace
 
+TEST_CASE("ReadWindow: a buffer may be written until every READ into it is done, posted or not") {
+  std::vector<std::byte> bytes(64);
+  const auto buffer = std::span<const std::byte>(bytes).first(16);
+  const auto other = std::span<const std::byte>(bytes).subspan(32, 32);
+  ReadWindow window(1, 8, 16);
+  CHECK_FALSE(window.MayStillWrite(buffer));
+  window.Add(ReadOp{RegionOffset{0}, 16, bytes.data(), 1}, 5);
+  CHECK(window.MayStillWrite(buffer));  // not posted yet
+  CHECK_FALSE(window.MayStillWrite(other));
+  window.Next();
+  window.Done(true);
+  CHECK(window.MayStillWrite(buffer));  // half of it
+  window.Next();
+  CHECK(window.MayStillWrite(buffer));
+  window.Add(ReadOp{RegionOffset{0}, 8, bytes.data() + 32, 2}, 5);
+  window.Done(true);
+  CHECK_FALSE(window.MayStillWrite(buffer));  // though nobody has polled it
+  CHECK(window.MayStillWrite(other));
+  window.Abandon();
+  CHECK_FALSE(window.MayStillWrite(other));
+}
+
 TEST_CASE("ReadWindow: random READs over random depths arrive whole, in order, within the depth") {
   Random random(test::Seed());
   for (int round = 0; round < 300; ++round) {

@@ -50,6 +50,9 @@ TEST_CASE("ConnectData: every malformation is refused") {
   bad.reserved = 1;
   KVD_REQUIRE_CODE(ParseConnectData(BytesOf(bad), parsed), kInvalidArgument);
   bad = good;
+  bad.gid_type = 3;
+  KVD_REQUIRE_CODE(ParseExchange(BytesOf(bad), false, parsed), kInvalidArgument);
+  bad = good;
   bad.version_min = 9;
   KVD_REQUIRE_CODE(ParseConnectData(BytesOf(bad), parsed), kInvalidArgument);
   bad.version_max = 9;
@@ -133,6 +136,8 @@ TEST_CASE("ExchangeData: what cannot be is refused, a refusal is understood") {
   const absl::Status status = ParseExchange(BytesOf(refusal), true, parsed);
   KVD_REQUIRE_CODE(status, kUnavailable);
   CHECK_THAT(test::MessageOf(status), Catch::Contains("no room"));
+  const ExchangeData device = RefuseExchange(WelcomeStatus::kInternal, "GIDs of two kinds");
+  KVD_REQUIRE_CODE(ParseExchange(BytesOf(device), true, parsed), kUnavailable);
 }
 
 }  // namespace kvd::verbs

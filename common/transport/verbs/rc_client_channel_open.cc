@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/handshake.h"
+#include "common/transport/verbs/rc_client_channel.h"
+#include "common/transport/verbs/wire.h"
+
+namespace kvd::verbs {
+namespace {
+
+constexpr uint64_t kProbeBytes[] = {64, 4096, 65536};
+
+}  // namespace
+
+absl::Status RcClientChannel::Open(const Hello& hello, int64_t deadline_ns) {
+  KVD_RETURN_IF_ERROR(SayHello(hello));
+  KVD_RETURN_IF_ERROR(AwaitWelcome(deadline_ns));
+  KVD_RETURN_IF_ERROR(ParseWelcome(welcome_bytes_, welcome_));
+  if (welcome_.region_address + welcome_.region_bytes < welcome_.region_address) {
+    return absl::DataLossError("admitted to a region that wraps around");
+  }
+  welcome_.credits = credits_ = std::min(welcome_.credits, path_.credits);
+  KVD_RETURN_IF_ERROR(MakeFrames());
+  KVD_RETURN_IF_ERROR(path_.qp->GrantRemoteRead());  // now, since it has shown itself to be a kvd
+  KVD_RETURN_IF_ERROR(Probe(deadline_ns));
+  for (uint32_t slot = 0; slot < ClientReceives(path_.credits); ++slot)
+    KVD_RETURN_IF_ERROR(PostReceive(slot));
+  admitted_ = true;
+  return broken_;
+}
+
+absl::Status RcClientChannel::SayHello(const Hello& hello) {
+  constexpr size_t kWelcomeMessageBytes = 1024;
+  KVD_ASSIGN_OR_RETURN(hello_page_,
+                       RegisteredPages::Create(path_.pd, 4096, IBV_ACCESS_LOCAL_WRITE));
+  message_bytes_ = kWelcomeMessageBytes;
+  ibv_sge into{reinterpret_cast<uint64_t>(hello_page_.base() + kWelcomeMessageBytes),
+               static_cast<uint32_t>(kWelcomeMessageBytes), hello_page_.region().lkey()};
+  ibv_recv_wr receive{kReceiveBit, nullptr, &into, 1};
+  ibv_recv_wr* bad = nullptr;
+  if (ibv_post_recv(path_.qp->get(), &receive, &bad) != 0)
+    return absl::InternalError("posting a receive failed");
+
+  const MessagePrefix prefix{static_cast<uint8_t>(MessageKind::kHello), {}, sizeof(Hello)};
+  std::memcpy(hello_page_.base(), &prefix, sizeof(prefix));
+  std::memcpy(hello_page_.base() + sizeof(prefix), &hello, sizeof(hello));
+  sends_.AddSend({hello_page_.base(), hello_page_.region().lkey(), sizeof(prefix) + sizeof(hello)},
+                 false, kKeepAliveCookie);
+  return PostSends();
+}
+
+absl::Status RcClientChannel::AwaitWelcome(int64_t deadline_ns) {
+  while (welcome_bytes_.empty()) {
+    Drain();
+    if (!welcome_bytes_.empty()) break;
+    KVD_RETURN_IF_ERROR(broken_);
+    if (NowNs() >= deadline_ns) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("connected to ", path_.name, ", which does not answer hello"));
+    }
+    Sleep(deadline_ns);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RcClientChannel::MakeFrames() {
+  message_bytes_ =
+      (sizeof(MessagePrefix) + std::max<size_t>(welcome_.frame_bytes, sizeof(CloseNotice)) + 63) /
+      64 * 64;
+  const size_t slots = ClientReceives(path_.credits) + ClientSendsMax(path_.credits);
+  const size_t bytes =
+      std::max<size_t>(slots * message_bytes_ + 64, kProbeBytes[std::size(kProbeBytes) - 1]);
+  KVD_ASSIGN_OR_RETURN(frames_, RegisteredPages::Create(path_.pd, bytes, IBV_ACCESS_LOCAL_WRITE));
+  for (uint32_t slot = ClientSendsMax(path_.credits); slot-- > 0;) free_sends_.push_back(slot);
+  return absl::OkStatus();
+}
+
+absl::Status RcClientChannel::Probe(int64_t deadline_ns) {
+  uint64_t arrived_bytes = 0;
+  for (const uint64_t wanted : kProbeBytes) {
+    const uint64_t bytes = std::min(wanted, welcome_.region_bytes / 8 * 8);
+    const absl::Status read = ProbeRead(bytes, deadline_ns);
+    if (absl::IsUnavailable(read) && arrived_bytes == 0) {
+      return absl::UnavailableError(
+          absl::StrCat("connected to ", path_.name,
+                       ", but the first READ is not answered: is UDP port 4791 open on the "
+                       "way, does the path lose packets? ",
+                       read.message()));
+    }
+    if (absl::IsUnavailable(read)) {
+      return absl::UnavailableError(
+          absl::StrCat("READs of ", arrived_bytes, " bytes from ", path_.name, " arrive, of ",
+                       bytes, " not: the path drops packets of the active MTU, ", path_.mtu_bytes,
+                       "; give every switch and interface on the way an MTU of at least ",
+                       path_.mtu_bytes + 128, ". ", read.message()));
+    }
+    KVD_RETURN_IF_ERROR(read);
+    if (arrived_bytes < sizeof(RegionIdentity) && bytes >= sizeof(RegionIdentity))
+      KVD_RETURN_IF_ERROR(CheckRegion());
+    arrived_bytes = bytes;
+  }
+  return absl::OkStatus();
+}
+
+// Unavailable: it did not arrive.
+absl::Status RcClientChannel::ProbeRead(uint64_t bytes, int64_t deadline_ns) {
+  probe_done_ = false;
+  for (uint64_t at = 0; at < bytes; at += path_.limits.read_piece_bytes) {
+    const uint64_t piece = std::min(bytes - at, path_.limits.read_piece_bytes);
+    sends_.AddRead({frames_.base() + at, frames_.region().lkey(), static_cast<uint32_t>(piece)},
+                   welcome_.region_address + at, welcome_.region_key, kProbeCookie);
+  }
+  sends_.SignalLast();
+  KVD_RETURN_IF_ERROR(PostSends());
+  for (;;) {
+    Drain();
+    if (probe_done_ && broken_.ok()) return absl::OkStatus();
+    KVD_RETURN_IF_ERROR(broken_);
+    if (NowNs() >= deadline_ns) return absl::UnavailableError("a READ took until the deadline");
+    Sleep(deadline_ns);
+  }
+}
+
+absl::Status RcClientChannel::CheckRegion() {
+  RegionIdentity identity;
+  std::memcpy(&identity, frames_.base(), sizeof(identity));
+  if (identity.magic != kSuperblockMagic || identity.incarnation != welcome_.incarnation ||
+      identity.region_bytes != welcome_.region_bytes) {
+    return absl::DataLossError("the region is not the one that the server announced");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvd::verbs
