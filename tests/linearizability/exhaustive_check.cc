@@ -1,0 +1,46 @@
+#include "tests/linearizability/exhaustive_check.h"
+
+#include <algorithm>
+
+namespace kvd::test {
+namespace {
+
+bool TryFrom(std::vector<Operation> left, const KeyState& state, int64_t now_ns,
+             const Rules& rules) {
+  int64_t first_return_ns = kNever;
+  bool any_required = false;
+  for (const Operation& operation : left) {
+    if (operation.outcome == Outcome::kUnknown) continue;
+    any_required = true;
+    first_return_ns = std::min(first_return_ns, operation.returned_ns);
+  }
+  if (!any_required) return true;
+  for (size_t i = 0; i < left.size(); ++i) {
+    const Operation operation = left[i];
+    const int64_t at_ns = std::max(now_ns, operation.invoked_ns);
+    KeyState after;
+    if (operation.invoked_ns > first_return_ns) continue;
+    if (operation.outcome == Outcome::kUnknown && at_ns > operation.effect_until_ns) continue;
+    if (!Step(state, operation, rules, at_ns, after)) continue;
+    std::vector<Operation> rest = left;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+    if (TryFrom(rest, after, at_ns, rules)) return true;
+  }
+  const int64_t from_ns = MayVanishFromNs(state, rules);
+  return from_ns != kNever && from_ns <= first_return_ns &&
+         TryFrom(left, Vanished(state), std::max(now_ns, from_ns), rules);
+}
+
+}  // namespace
+
+bool IsLinearizableByTrial(const std::vector<Operation>& operations, const Rules& rules) {
+  std::vector<Operation> left;
+  for (const Operation& operation : operations) {
+    if (operation.outcome == Outcome::kFailed) continue;
+    if (operation.outcome == Outcome::kUnknown && IsRead(operation.kind)) continue;
+    left.push_back(operation);
+  }
+  return TryFrom(left, {}, std::numeric_limits<int64_t>::min(), rules);
+}
+
+}  // namespace kvd::test
