@@ -48,9 +48,12 @@ absl::Status SendQueue::Post(ibv_qp* qp) {
   if (next_ == posted_) return absl::OkStatus();
   ibv_send_wr* bad = nullptr;
   const int error = ibv_post_send(qp, &requests_[posted_ % requests_.size()], &bad);
-  if (error != 0) return ErrnoStatus(error, "posting to a send queue");
-  posted_ = next_;
-  return absl::OkStatus();
+  if (error == 0) {
+    posted_ = next_;
+    return absl::OkStatus();
+  }
+  if (bad != nullptr && bad->wr_id >= posted_ && bad->wr_id < next_) posted_ = bad->wr_id;
+  return ErrnoStatus(error, "posting to a send queue");
 }
 
 }  // namespace kvd::verbs

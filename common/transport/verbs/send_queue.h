@@ -31,6 +31,8 @@ class SendQueue {
   size_t room() const { return requests_.size() - static_cast<size_t>(next_ - retired_); }
   bool empty() const { return next_ == retired_; }
   bool unposted() const { return next_ != posted_; }
+  // Whether the device has requests of ours: only then has it anything to complete.
+  bool under_way() const { return posted_ != retired_; }
 
   struct Local {
     const std::byte* at;
@@ -45,8 +47,8 @@ class SendQueue {
   // Makes the last one added signaled.
   void SignalLast();
 
-  // Rings the doorbell for the chain. An error is the queue pair's end: what was added stays,
-  // unposted.
+  // Rings the doorbell for the chain. An error is the queue pair's end: requests before the one
+  // that the device refused are under way, and complete or are flushed; the others stay, unposted.
   absl::Status Post(ibv_qp* qp);
 
   // Retires the request with this number and all before it, oldest first. False: the number cannot

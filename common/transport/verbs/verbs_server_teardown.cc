@@ -44,12 +44,14 @@ void VerbsServerEndpoint::BeginDrain(Channel& channel) {
   // over.
   if (channel.sends.room() > 0) channel.sends.AddSend({nullptr, 0, 0}, false, kMarkerCookie);
   channel.sends.SignalLast();
-  if (!channel.sends.Post(channel.qp->get()).ok()) FinishDrain(channel);
+  // Where the device refuses that too, it still flushes what it took before.
+  if (!channel.sends.Post(channel.qp->get()).ok() && !channel.sends.under_way())
+    FinishDrain(channel);
 }
 
 void VerbsServerEndpoint::FinishDrain(Channel& channel) {
   if (channel.state != Channel::State::kDraining) return;
-  if (!channel.sends.empty()) channel.qp->Destroy();  // or the device might still write for it
+  if (channel.sends.under_way()) channel.qp->Destroy();  // or the device might still write for it
   channel.sends.RetireAll([&](uint64_t cookie) { SendDone(channel, cookie, false); });
   channel.state = Channel::State::kGone;
   channel.pulls.clear();
