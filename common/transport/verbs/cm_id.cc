@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -9,6 +10,8 @@
 
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
+#include "common/base/unique_fd.h"
+#include "common/transport/verbs/parked_ids.h"
 
 namespace kvd::verbs {
 
@@ -57,6 +60,7 @@ absl::StatusOr<CmEvent> CmEventChannel::Wait(int64_t deadline_ns) {
 }
 
 absl::StatusOr<CmId> CmId::Create(std::shared_ptr<CmEventChannel> channel) {
+  ParkedIds::OfProcess().Sweep();
   rdma_cm_id* id = nullptr;
   if (rdma_create_id(channel->get(), &id, nullptr, RDMA_PS_TCP) != 0)
     return ErrnoStatus("creating an rdma_cm id");
@@ -71,9 +75,28 @@ CmId& CmId::operator=(CmId&& other) noexcept {
   return *this;
 }
 
+void CmId::Disconnect() {
+  if (PathCarries(id_)) rdma_disconnect(id_);
+}
+
+void CmId::CloseDevice() {
+  if (id_ == nullptr || id_->verbs == nullptr) return;
+  // The library may still close these numbers, so they stay open, on nothing.
+  const UniqueFd nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!nothing.valid()) return;
+  dup3(nothing.get(), id_->verbs->async_fd, O_CLOEXEC);
+  dup3(nothing.get(), id_->verbs->cmd_fd, O_CLOEXEC);
+}
+
 void CmId::Reset() {
-  if (rdma_cm_id* id = std::exchange(id_, nullptr)) rdma_destroy_id(id);
-  channel_.reset();
+  std::shared_ptr<CmEventChannel> channel = std::move(channel_);
+  rdma_cm_id* id = std::exchange(id_, nullptr);
+  if (id == nullptr) return;
+  if (PathCarries(id)) {
+    rdma_destroy_id(id);
+  } else {
+    ParkedIds::OfProcess().Park(std::move(channel), id);
+  }
 }
 
 }  // namespace kvd::verbs

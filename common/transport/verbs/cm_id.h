@@ -65,8 +65,16 @@ class CmId {
   rdma_cm_id* get() const { return id_; }
   CmEventChannel& channel() const { return *channel_; }
 
-  // Destroys it; an established connection is ended, and the peer told. What is posted on its queue
-  // pair is the caller's to flush.
+  // Tells the peer that the connection has ended, if its path can carry that.
+  void Disconnect();
+
+  // Closes the device beneath it, which is being removed: librdmacm keeps a device that it has
+  // opened, and drivers without disassociation wait for the last that has it open. Ids of that
+  // device, in the whole process, can only be destroyed afterwards.
+  void CloseDevice();
+
+  // Destroys it; an established connection is ended, and the peer told, as soon as its path can
+  // carry that (parked_ids.h). What is posted on its queue pair is the caller's to flush.
   void Reset();
 
  private:

@@ -157,7 +157,7 @@ void RcClientChannel::Break(absl::Status cause) {
   // So that the server need not find out by itself. Not over a path that is dead: Soft-RoCE's own
   // queue pair for such messages fails when its link is down, and then nobody on this host connects
   // any more.
-  if (path_.id.get() != nullptr && !path_is_dead_) rdma_disconnect(path_.id.get());
+  if (path_.id.get() != nullptr && !path_is_dead_) path_.id.Disconnect();
   path_.socket.Reset();
   reads_.Abandon();
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,7 +20,7 @@
 #include "common/transport/verbs/async_events.h"
 #include "common/transport/verbs/cm_id.h"
 #include "common/transport/verbs/limits.h"
-#include "common/transport/verbs/memory_region.h"
+#include "common/transport/verbs/server_device.h"
 #include "common/transport/verbs/verbs_counters.h"
 #include "common/transport/verbs/verbs_server_endpoint.h"
 #include "common/transport/verbs/wire.h"
@@ -33,8 +34,7 @@ class VerbsAcceptor final : public ConnectionOwner {
   static constexpr int kBacklog = 1024;
 
   struct Options {
-    std::shared_ptr<ProtectionDomain> pd;
-    const MemoryRegion* region = nullptr;
+    std::shared_ptr<const ServerDevice> device;
     std::vector<VerbsServerEndpoint*> endpoints;
     Limits limits;
     uint32_t frame_bytes = 0;
@@ -42,6 +42,9 @@ class VerbsAcceptor final : public ConnectionOwner {
     Counters* counters = nullptr;
     uint8_t port = 1;    // of the device, for TCP exchanges
     int gid_index = -1;  // for TCP exchanges; -1: chosen
+    // The device is being removed; later: nothing of it is held any more. On the acceptor's thread.
+    std::function<void(const absl::Status& cause)> device_goes;
+    std::function<void()> device_released;
   };
 
   VerbsAcceptor(Options options, std::shared_ptr<CmEventChannel> events);
@@ -62,6 +65,7 @@ class VerbsAcceptor final : public ConnectionOwner {
 
   void HelloArrived(ChannelId channel, std::span<const std::byte> hello) override;
   void Retired(ChannelId channel) override;
+  void DeviceReleased() override;
 
  private:
   struct Connection {
@@ -75,8 +79,8 @@ class VerbsAcceptor final : public ConnectionOwner {
   };
 
   struct Command {
+    enum class Kind : uint8_t { kHello, kRetired, kDeviceReleased } kind{};
     ChannelId channel{};
-    bool retired = false;
     std::vector<std::byte> hello;
   };
 
@@ -85,7 +89,6 @@ class VerbsAcceptor final : public ConnectionOwner {
   void DropLate();
   void TakeCommands();
   void TakeCmEvents();
-  void TakeAsyncEvents();
   void Wake();
 
   void Connect(CmEvent event);
@@ -96,7 +99,15 @@ class VerbsAcceptor final : public ConnectionOwner {
                                  Connection connection);
   void Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why);
   void Ended(ChannelId channel, const absl::Status& cause);
-  void EndAll(const absl::Status& cause);
+
+  void WatchDevice();
+  void TakeAsyncEvents();
+  void LookAtDevice();
+  bool Going() const { return !gone_cause_.ok(); }
+  absl::Status RemovalCause() const;
+  void DeviceGoes(const absl::Status& cause);
+  void GoOnReleasing();
+  void CloseListener();
 
   void Greet(ChannelId channel, std::span<const std::byte> hello);
   void Refuse(Connection& connection, ChannelId channel, const Welcome& refusal,
@@ -116,8 +127,9 @@ class VerbsAcceptor final : public ConnectionOwner {
 
   Options options_;
   std::shared_ptr<CmEventChannel> events_;  // null: TCP only
-  AsyncEvents async_;
-  CmId listener_;
+  std::optional<AsyncEvents> async_;
+  CmId watch_;     // bound to the device, to be told of its removal; the thread's own
+  CmId listener_;  // guarded by mutex_ once the thread runs
   UniqueFd tcp_listener_;
   UniqueFd tcp_epoll_;
   UniqueFd wake_;
@@ -133,6 +145,9 @@ class VerbsAcceptor final : public ConnectionOwner {
   std::map<int, Greeting> greetings_;
   uint64_t next_id_ = 1;
   size_t handshakes_ = 0;
+  absl::Status gone_cause_;  // why the device goes, if it does
+  bool release_asked_ = false;
+  size_t endpoints_holding_ = 0;  // the device, since they were asked to let go
   std::thread thread_;
 };
 

@@ -39,6 +39,7 @@ absl::Status VerbsAcceptor::StartTcp(UniqueFd listening, Admission& admission) {
   if (!tcp_epoll_.valid()) return ErrnoStatus("epoll_create1");
   if (listen(tcp_listener_.get(), kBacklog) != 0) return ErrnoStatus("listen");
   Watch(tcp_epoll_.get(), tcp_listener_.get(), kListenerData);
+  WatchDevice();
   thread_ = std::thread([this] { Run(); });
   return absl::OkStatus();
 }
@@ -111,15 +112,16 @@ absl::Status VerbsAcceptor::Exchange(UniqueFd& socket, std::span<const std::byte
   if (getsockname(socket.get(), local.get(), &local.length) != 0) return ErrnoStatus("getsockname");
   if (getpeername(socket.get(), remote.get(), &remote.length) != 0)
     return ErrnoStatus("getpeername");
+  if (Going()) return gone_cause_;
   const ReadDepth depth = Negotiate(options_.limits.depth, peer.initiator, peer.responder);
   Connection connection;
   connection.address = ToText(remote.get());
   ExchangeData mine;
   const auto bring_up = [&](QueuePair& qp) -> absl::Status {
     LocalEnd end;
-    KVD_ASSIGN_OR_RETURN(
-        mine, DescribeEnd(*options_.pd->context(), options_.port, options_.gid_index, local.get(),
-                          qp, options_.limits.depth, end));
+    KVD_ASSIGN_OR_RETURN(mine,
+                         DescribeEnd(*options_.device->context(), options_.port, options_.gid_index,
+                                     local.get(), qp, options_.limits.depth, end));
     return ConnectByHand(qp, end, mine, peer, depth);
   };
   KVD_ASSIGN_OR_RETURN(const ChannelId channel,

@@ -18,7 +18,7 @@ constexpr uint32_t kLateMessagesMax = 64;  // of one that is being told why it i
 }  // namespace
 
 void VerbsServerEndpoint::TakeCompletions(Batch& batch) {
-  if (batch.room() == 0) return;
+  if (batch.room() == 0 || cq_ == nullptr) return;
   std::array<ibv_wc, kBatchMax> completions;
   size_t count = std::min(batch.room(), ready_count_);
   if (count > 0) {
@@ -113,7 +113,7 @@ void VerbsServerEndpoint::Sent(const ibv_wc& completion) {
   }
   if (channel->state == Channel::State::kNotifying && (!ok || channel->sends.empty())) {
     BeginDrain(*channel);
-  } else if (channel->state == Channel::State::kDraining && channel->sends.empty()) {
+  } else if (channel->state == Channel::State::kDraining && !channel->sends.under_way()) {
     FinishDrain(*channel);
   } else if (channel->state == Channel::State::kOpen && !channel->pulls.empty()) {
     PumpPulls(*channel);

@@ -45,16 +45,17 @@ absl::StatusOr<std::unique_ptr<VerbsServerEndpoint>> VerbsServerEndpoint::Create
 VerbsServerEndpoint::VerbsServerEndpoint(const Options& options)
     : options_(options),
       counters_(*options.counters),
-      send_slots_(options.pd, (sizeof(MessagePrefix) + options.frame_bytes + 63) / 64 * 64) {
+      send_slots_(options.device->pd,
+                  (sizeof(MessagePrefix) + options.frame_bytes + 63) / 64 * 64) {
   told_causes_.reserve(kBatchMax);  // events point into it
 }
 
 absl::Status VerbsServerEndpoint::Init() {
-  KVD_ASSIGN_OR_RETURN(cq_,
-                       CompletionQueue::Create(options_.pd->context(), options_.limits.cq_entries));
+  KVD_ASSIGN_OR_RETURN(
+      cq_, CompletionQueue::Create(options_.device->context(), options_.limits.cq_entries));
   KVD_ASSIGN_OR_RETURN(
       receives_,
-      ReceivePool::Create(options_.pd, options_.limits.srq_receives,
+      ReceivePool::Create(options_.device->pd, options_.limits.srq_receives,
                           (sizeof(MessagePrefix) + options_.frame_bytes + 63) / 64 * 64));
   epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return ErrnoStatus("epoll_create1");
@@ -100,6 +101,7 @@ size_t VerbsServerEndpoint::Poll(std::span<ServerEvent> events) {
     receives_->GiveBack(lent_);
     lent_.clear();
   }
+  if (releasing_ && channels_.empty()) LetGoOfDevice();
   const bool woken = std::exchange(armed_, false);
   if (woken) Disarm();
   if (woken || ++polls_ % kPollsPerClock == 0) Tick(RealClock::Get().NowMonotonicNs());
@@ -118,7 +120,7 @@ void VerbsServerEndpoint::Disarm() {
   epoll_event ready[3];
   const int count = epoll_wait(epoll_.get(), ready, 3, 0);
   for (int i = 0; i < count; ++i) {
-    if (ready[i].data.fd == cq_->fd()) {
+    if (cq_ != nullptr && ready[i].data.fd == cq_->fd()) {
       cq_->TakeEvents();
     } else {
       Empty(ready[i].data.fd);
@@ -126,15 +128,27 @@ void VerbsServerEndpoint::Disarm() {
   }
 }
 
+void VerbsServerEndpoint::LetGoOfDevice() {
+  releasing_ = false;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, cq_->fd(), nullptr);
+  receives_.reset();
+  send_slots_ = RegisteredSlots(nullptr, send_slots_.slot_bytes());
+  cq_.reset();
+  options_.device.reset();
+  options_.owner->DeviceReleased();
+}
+
 bool VerbsServerEndpoint::PrepareToSleep() {
   if (inbox_count_.load(std::memory_order_acquire) != 0 || !gone_.empty() || !done_pulls_.empty() ||
-      ready_count_ > 0) {
+      ready_count_ > 0 || (releasing_ && channels_.empty())) {
     return false;
   }
   armed_ = true;
-  if (!cq_->Arm().ok()) return false;
-  ready_count_ = cq_->Poll(ready_);
-  if (ready_count_ > 0) return false;
+  if (cq_ != nullptr) {
+    if (!cq_->Arm().ok()) return false;
+    ready_count_ = cq_->Poll(ready_);
+    if (ready_count_ > 0) return false;
+  }
   const int64_t tick_ns = !closing_.empty() ? kClosingTickNs : channels_.empty() ? 0 : kTickNs;
   if (std::exchange(timer_ns_, tick_ns) != tick_ns) SetTimer(timer_.get(), tick_ns);
   return true;

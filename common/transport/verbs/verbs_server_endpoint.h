@@ -20,9 +20,9 @@
 #include "common/transport/server_endpoint.h"
 #include "common/transport/verbs/completion_queue.h"
 #include "common/transport/verbs/limits.h"
-#include "common/transport/verbs/memory_region.h"
 #include "common/transport/verbs/receive_pool.h"
 #include "common/transport/verbs/registered_slots.h"
+#include "common/transport/verbs/server_device.h"
 #include "common/transport/verbs/verbs_counters.h"
 #include "common/transport/verbs/verbs_server_channel.h"
 
@@ -36,6 +36,8 @@ class ConnectionOwner {
   virtual void HelloArrived(ChannelId channel, std::span<const std::byte> hello) = 0;
   // The endpoint holds nothing of this connection any more, and its queue pair is in error.
   virtual void Retired(ChannelId channel) = 0;
+  // An endpoint has let go of its device, as asked by ReleaseDevice.
+  virtual void DeviceReleased() = 0;
 };
 
 class VerbsServerEndpoint final : public ServerEndpoint {
@@ -44,8 +46,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   static constexpr int64_t kTickNs = 1'000'000'000;  // between keep-alives of a silent connection
 
   struct Options {
-    std::shared_ptr<ProtectionDomain> pd;
-    const MemoryRegion* region = nullptr;  // outlives the endpoint
+    std::shared_ptr<const ServerDevice> device;
     Limits limits;
     uint32_t frame_bytes = 0;
     ConnectionOwner* owner = nullptr;  // outlives the endpoint's last Poll
@@ -81,7 +82,8 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   void Refuse(ChannelId channel, const Welcome& refusal, const absl::Status& cause);
   // The connection has ended, or is to end, because of `cause`. `tell`: the peer may still listen.
   void End(ChannelId channel, const absl::Status& cause, bool tell);
-  void EndByQueuePair(uint32_t qp_number, const absl::Status& cause);
+  // Lets go of the device once the last channel has gone; the owner ends those, and makes no more.
+  void ReleaseDevice();
 
   // --- The poller's part ---
 
@@ -99,9 +101,8 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   class Batch;  // the events of one Poll
 
   struct Command {
-    enum class Kind : uint8_t { kAdmit, kRefuse, kEnd } kind{};
+    enum class Kind : uint8_t { kAdmit, kRefuse, kEnd, kReleaseDevice } kind{};
     ChannelId channel{};
-    uint32_t qp_number = 0;  // kEnd, if the channel is not known
     bool tell = false;
     absl::Status cause;
     Admitted admitted;
@@ -142,10 +143,11 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
   void Tick(int64_t now_ns);
   void Disarm();
+  void LetGoOfDevice();
 
   Options options_;
   Counters& counters_;
-  std::shared_ptr<CompletionQueue> cq_;
+  std::shared_ptr<CompletionQueue> cq_;  // null, as what follows: the device has gone
   std::unique_ptr<ReceivePool> receives_;
   RegisteredSlots send_slots_;
   UniqueFd epoll_;
@@ -173,6 +175,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   int64_t tick_at_ns_ = 0;
   int64_t timer_ns_ = 0;  // the timer's interval, 0: not set
   bool armed_ = false;
+  bool releasing_ = false;  // the device, as soon as no channel is left
 };
 
 }  // namespace kvd::verbs

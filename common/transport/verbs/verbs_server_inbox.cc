@@ -85,11 +85,9 @@ void VerbsServerEndpoint::End(ChannelId channel, const absl::Status& cause, bool
   Send(std::move(command));
 }
 
-void VerbsServerEndpoint::EndByQueuePair(uint32_t qp_number, const absl::Status& cause) {
+void VerbsServerEndpoint::ReleaseDevice() {
   Command command;
-  command.kind = Command::Kind::kEnd;
-  command.qp_number = qp_number;
-  command.cause = cause;
+  command.kind = Command::Kind::kReleaseDevice;
   Send(std::move(command));
 }
 
@@ -118,8 +116,7 @@ void VerbsServerEndpoint::TakeCommands(Batch& batch) {
       commands_.pop_front();
       inbox_count_.fetch_sub(1, std::memory_order_release);
     }
-    Channel* channel =
-        command.qp_number != 0 ? FindByQueuePair(command.qp_number) : Find(command.channel);
+    Channel* channel = Find(command.channel);
     const bool alive = channel != nullptr && channel->alive();
     switch (command.kind) {
       case Command::Kind::kAdmit:
@@ -148,6 +145,9 @@ void VerbsServerEndpoint::TakeCommands(Batch& batch) {
         } else if (channel != nullptr && channel->state == Channel::State::kNotifying) {
           BeginDrain(*channel);  // nobody is there to be told
         }
+        break;
+      case Command::Kind::kReleaseDevice:
+        releasing_ = true;
         break;
     }
   }

@@ -18,7 +18,7 @@ absl::Status VerbsServerEndpoint::Pull(ChannelId id, const PullSource& source, s
     return absl::InvalidArgumentError(
         absl::StrCat("a pull of ", source.length, " bytes at ", source.address));
   }
-  KVD_CHECK(options_.region->Contains(into, source.length));
+  KVD_CHECK(options_.device->region.Contains(into, source.length));
   PullJob job;
   job.id = pull_id;
   job.address = source.address;
@@ -38,9 +38,9 @@ void VerbsServerEndpoint::PumpPulls(Channel& channel) {
         break;
       const uint64_t bytes =
           std::min(options_.limits.read_piece_bytes, job.length - job.posted_bytes);
-      channel.sends.AddRead(
-          {job.into + job.posted_bytes, options_.region->lkey(), static_cast<uint32_t>(bytes)},
-          job.address + job.posted_bytes, job.key, kPullCookie);
+      channel.sends.AddRead({job.into + job.posted_bytes, options_.device->region.lkey(),
+                             static_cast<uint32_t>(bytes)},
+                            job.address + job.posted_bytes, job.key, kPullCookie);
       channel.sends.SignalLast();  // each: the next piece goes out when one has come
       job.posted_bytes += bytes;
       ++job.under_way;

@@ -6,16 +6,19 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <mutex>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
+#include "common/base/string_view.h"
 #include "common/base/unique_fd.h"
 #include "common/transport/verbs/address.h"
 #include "common/transport/verbs/cm_id.h"
 #include "common/transport/verbs/limits.h"
 #include "common/transport/verbs/memory_region.h"
 #include "common/transport/verbs/rdma_context.h"
+#include "common/transport/verbs/server_device.h"
 #include "common/transport/verbs/verbs_acceptor.h"
 #include "common/transport/verbs/verbs_counters.h"
 #include "common/transport/verbs/verbs_server_endpoint.h"
@@ -116,16 +119,20 @@ class Transport final : public VerbsServerTransport {
   ServerEndpoint& endpoint(size_t poller) override { return *endpoints_.at(poller); }
   void StopAccepting() override { acceptor_->StopAccepting(); }
   std::string Describe() const override {
-    return absl::StrCat("RDMA at ", listen_text_, " by ", pd_->context()->name());
+    return absl::StrCat("RDMA at ", listen_text_, " by ", device_name_);
   }
   uint16_t port() const override { return port_; }
   std::vector<std::pair<std::string, std::string>> Facts() const override;
 
  private:
+  void AddDevice(std::vector<std::pair<std::string, std::string>>& facts) const;
+
   VerbsServerOptions options_;
   Counters counters_;
-  std::shared_ptr<ProtectionDomain> pd_;
-  MemoryRegion region_;
+  std::string device_name_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ServerDevice> device_;  // guarded by mutex_; null once it has gone
+  std::string gone_cause_;                      // guarded by mutex_; empty until it goes
   Limits limits_;
   uint8_t device_port_ = 1;
   uint16_t port_ = 0;
@@ -162,27 +169,37 @@ absl::Status Transport::Init() {
   KVD_ASSIGN_OR_RETURN(limits_, ClampLimits(context->attributes(), port_facts, wanted));
   if (!limits_.notes.empty())
     options_.log(absl::StrCat("RDMA: ", context->name(), " allows ", limits_.notes));
-  KVD_ASSIGN_OR_RETURN(pd_, ProtectionDomain::Create(std::move(context)));
+  device_name_ = context->name();
+  auto device_held = std::make_shared<ServerDevice>();
+  KVD_ASSIGN_OR_RETURN(device_held->pd, ProtectionDomain::Create(std::move(context)));
   // Peers may read, nobody may write: what the device itself writes are the values it pulls.
-  KVD_ASSIGN_OR_RETURN(region_,
-                       MemoryRegion::Register(pd_, {options_.region_base, options_.region_bytes},
-                                              IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+  KVD_ASSIGN_OR_RETURN(
+      device_held->region,
+      MemoryRegion::Register(device_held->pd, {options_.region_base, options_.region_bytes},
+                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+  device_ = device_held;
 
   VerbsAcceptor::Options accepting;
-  accepting.pd = pd_;
-  accepting.region = &region_;
+  accepting.device = device_;
   accepting.limits = limits_;
   accepting.frame_bytes = options_.frame_bytes;
   accepting.log = options_.log;
   accepting.counters = &counters_;
   accepting.port = device_port_;
   accepting.gid_index = options_.gid_index;
+  accepting.device_goes = [this](const absl::Status& cause) {
+    const std::lock_guard lock(mutex_);
+    gone_cause_ = ToStd(cause.message());
+  };
+  accepting.device_released = [this] {
+    const std::lock_guard lock(mutex_);
+    device_.reset();
+  };
   acceptor_ = std::make_unique<VerbsAcceptor>(std::move(accepting), std::move(events));
   std::vector<VerbsServerEndpoint*> raw;
   for (size_t i = 0; i < options_.pollers; ++i) {
     VerbsServerEndpoint::Options of_endpoint;
-    of_endpoint.pd = pd_;
-    of_endpoint.region = &region_;
+    of_endpoint.device = device_;
     of_endpoint.limits = limits_;
     of_endpoint.frame_bytes = options_.frame_bytes;
     of_endpoint.owner = acceptor_.get();
@@ -195,18 +212,28 @@ absl::Status Transport::Init() {
   return absl::OkStatus();
 }
 
+void Transport::AddDevice(std::vector<std::pair<std::string, std::string>>& facts) const {
+  const std::lock_guard lock(mutex_);
+  facts.emplace_back("rdma_device_state", gone_cause_.empty() ? "present"
+                                          : device_ != nullptr
+                                              ? absl::StrCat("going: ", gone_cause_)
+                                              : absl::StrCat("gone: ", gone_cause_));
+  if (device_ == nullptr) return;
+  if (const auto port = device_->context()->QueryPort(device_port_); port.ok()) {
+    facts.emplace_back("rdma_port_state", ibv_port_state_str(port->state));
+    facts.emplace_back("rdma_mtu_bytes", absl::StrCat(MtuBytes(port->active_mtu)));
+  }
+}
+
 std::vector<std::pair<std::string, std::string>> Transport::Facts() const {
   std::vector<std::pair<std::string, std::string>> facts;
   const auto add = [&](const char* name, const auto& value) {
     facts.emplace_back(name, absl::StrCat(value));
   };
-  add("rdma_device", pd_->context()->name());
+  add("rdma_device", device_name_);
   add("rdma_port", static_cast<int>(device_port_));
   add("rdma_listen", listen_text_);
-  if (const auto port = pd_->context()->QueryPort(device_port_); port.ok()) {
-    add("rdma_port_state", ibv_port_state_str(port->state));
-    add("rdma_mtu_bytes", MtuBytes(port->active_mtu));
-  }
+  AddDevice(facts);
   add("rdma_reads_incoming_max", static_cast<int>(limits_.depth.responder));
   add("rdma_reads_outgoing_max", static_cast<int>(limits_.depth.initiator));
   add("rdma_read_piece_bytes", limits_.read_piece_bytes);
