@@ -69,7 +69,7 @@ struct RequestHeader {
 enum class ReplyStatus : uint16_t {
   kOk = 0,
   kNotFound = 1,
-  kConditionFailed = 2,
+  kConditionFailed = 2,  // there is an item, of `version`, that does not meet it; where there is none: kNotFound
   kTooLarge = 3,       // value over max_value; `value_len` says the limit
   kNoSpace = 4,        // the region is full
   kMalformed = 5,      // the frame broke the format; the session ends
@@ -95,7 +95,7 @@ struct ReplyHeader {
   uint16_t status;  // ReplyStatus
   uint32_t user_flags;
   uint64_t request_id;
-  uint64_t version;    // of the item that was written or found
+  uint64_t version;    // of the item that was written or found, or is there (kConditionFailed); of a kDelete
   uint64_t slot;       // its slot word: tag, size and location (slot.h); zero if there is none
   uint64_t value_len;  // whole length of the value, statistics text or limit
   uint64_t expiry_unix_us;

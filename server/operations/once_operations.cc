@@ -27,23 +27,23 @@ Outcome OnceOperations::Execute(const RequestOrigin& origin, const RequestView& 
   return outcome;
 }
 
-bool OnceOperations::BeginPut(const RequestOrigin& origin, const RequestView& request,
-                              uint64_t hash, Reservation& reservation, Outcome& outcome) {
+bool OnceOperations::BeginPulled(const RequestOrigin& origin, const RequestView& request,
+                                 uint64_t hash, Reservation& reservation, Outcome& outcome) {
   if (!MayExecute(origin, request.header, outcome)) return false;
-  if (operations_.BeginPut(request, hash, reservation, outcome)) return true;
+  if (operations_.BeginPulled(request, hash, reservation, outcome)) return true;
   replies_.Remember(origin, outcome);
   return false;
 }
 
-Outcome OnceOperations::FinishPut(const RequestOrigin& origin, const RequestHeader& request,
-                                  const Reservation& reservation, bool pulled) {
+Outcome OnceOperations::FinishPulled(const RequestOrigin& origin, const RequestHeader& request,
+                                     const Reservation& reservation, bool pulled) {
   // While the value was on its way the client may have come back and sent it again.
   Outcome outcome;
   if (!MayExecute(origin, request, outcome)) {
-    operations_.FinishPut(request, reservation, /*pulled=*/false);
+    operations_.FinishPulled(request, reservation, /*pulled=*/false);
     return outcome;
   }
-  outcome = operations_.FinishPut(request, reservation, pulled);
+  outcome = operations_.FinishPulled(request, reservation, pulled);
   // What could not be fetched was not executed: a repeat brings its own buffer.
   if (pulled) replies_.Remember(origin, outcome);
   return outcome;

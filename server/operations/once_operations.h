@@ -20,10 +20,10 @@ class OnceOperations {
       : operations_(shard, limits), replies_(replies_max) {}
 
   Outcome Execute(const RequestOrigin& origin, const RequestView& request, uint64_t hash);
-  bool BeginPut(const RequestOrigin& origin, const RequestView& request, uint64_t hash,
-                Reservation& reservation, Outcome& outcome);
-  Outcome FinishPut(const RequestOrigin& origin, const RequestHeader& request,
-                    const Reservation& reservation, bool pulled);
+  bool BeginPulled(const RequestOrigin& origin, const RequestView& request, uint64_t hash,
+                   Reservation& reservation, Outcome& outcome);
+  Outcome FinishPulled(const RequestOrigin& origin, const RequestHeader& request,
+                       const Reservation& reservation, bool pulled);
 
   // For the poller's housekeeping.
   ReplyCache& replies() { return replies_; }

@@ -13,29 +13,46 @@ Outcome MakeOutcome(const RequestHeader& request, ReplyStatus status) {
   return outcome;
 }
 
-Outcome OfWrite(const RequestHeader& request, const WriteResult& result) {
-  ReplyStatus status = ReplyStatus::kInternal;
-  switch (result.status) {
+ReplyStatus StatusOf(StoreStatus status) {
+  switch (status) {
     case StoreStatus::kOk:
-      status = ReplyStatus::kOk;
-      break;
+      return ReplyStatus::kOk;
     case StoreStatus::kNotFound:
-      status = ReplyStatus::kNotFound;
-      break;
+      return ReplyStatus::kNotFound;
+    case StoreStatus::kConditionFailed:
+      return ReplyStatus::kConditionFailed;
+    case StoreStatus::kTooLarge:
+      return ReplyStatus::kTooLarge;
+    case StoreStatus::kNotNumber:
+      return ReplyStatus::kNotNumber;
+    case StoreStatus::kOverflow:
+      return ReplyStatus::kOverflow;
     case StoreStatus::kNoSpace:
-      status = ReplyStatus::kNoSpace;
-      break;
+      return ReplyStatus::kNoSpace;
   }
-  Outcome outcome = MakeOutcome(request, status);
-  outcome.header.version = result.version;
-  outcome.header.slot = result.slot;
-  return outcome;
+  return ReplyStatus::kInternal;
 }
 
-// Fields that later versions of the server will act on, and that this one must not ignore.
-bool AsksForMore(const RequestHeader& header) {
-  return header.compare_version != 0 || header.expiry_unix_us != 0 || header.user_flags != 0 ||
-         (header.flags & ~(kRequestPull | kRequestRepeat)) != 0;
+WriteOptions OptionsOf(const RequestHeader& header) {
+  WriteOptions options;
+  if ((header.flags & kRequestConditions) != 0) {
+    options.condition = (header.flags & kRequestIfAbsent) != 0    ? WriteCondition::kIfAbsent
+                        : (header.flags & kRequestIfPresent) != 0 ? WriteCondition::kIfPresent
+                                                                  : WriteCondition::kIfVersion;
+    options.version = header.compare_version;
+  }
+  options.extras = {header.expiry_unix_us, header.user_flags};
+  return options;
+}
+
+// What a reply says about an item besides its value.
+void Describe(const ItemView& item, Slot slot, ReplyHeader& reply) {
+  reply.version = item.version;
+  reply.slot = slot;
+  reply.value_len = item.value.size();
+  reply.expiry_unix_us = item.expiry_unix_us;
+  reply.user_flags = item.user_flags;
+  if (item.user_flags != 0) reply.flags |= kReplyUserFlags;
 }
 
 }  // namespace
@@ -57,8 +74,9 @@ Outcome AnswerBadFrame(const RequestView& request, FrameError error) {
   return outcome;
 }
 
-Outcome AnswerPing(const RequestView& request) {
+Outcome AnswerPing(const RequestView& request, uint64_t now_unix_us) {
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
+  outcome.header.result = now_unix_us;
   outcome.header.flags = kReplyInline;
   outcome.header.value_len = request.value.size();
   // The reply's header is shorter than the request's, so whatever came in one frame fits into one.
@@ -78,6 +96,22 @@ Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t f
   return outcome;
 }
 
+Outcome Operations::OfWrite(const RequestHeader& request, const WriteResult& result) const {
+  if (result.status == StoreStatus::kTooLarge) return TooLarge(request);
+  Outcome outcome = MakeOutcome(request, StatusOf(result.status));
+  outcome.header.version = result.version;
+  outcome.header.slot = result.slot;
+  outcome.header.expiry_unix_us = result.expiry_unix_us;
+  outcome.header.result = static_cast<uint64_t>(result.number);
+  return outcome;
+}
+
+Outcome Operations::TooLarge(const RequestHeader& request) const {
+  Outcome outcome = MakeOutcome(request, ReplyStatus::kTooLarge);
+  outcome.header.value_len = limits_.max_value_bytes;
+  return outcome;
+}
+
 Outcome Operations::Execute(const RequestView& request, uint64_t hash) {
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kGet:
@@ -85,13 +119,16 @@ Outcome Operations::Execute(const RequestView& request, uint64_t hash) {
     case Opcode::kPut:
       return Put(request, hash);
     case Opcode::kDelete:
-      return Delete(request, hash);
+      return OfWrite(request.header, shard_.Delete(request.key, hash, OptionsOf(request.header)));
     case Opcode::kExists:
       return Exists(request, hash);
     case Opcode::kIncrement:
+      return Increment(request, hash);
     case Opcode::kAppend:
     case Opcode::kPrepend:
+      return Extend(request.header, request.key, hash, request.value);
     case Opcode::kTouch:
+      return Touch(request, hash);
     case Opcode::kFlush:
     case Opcode::kHits:
     case Opcode::kPing:
@@ -110,12 +147,7 @@ Outcome Operations::Get(const RequestView& request, uint64_t hash) {
     return MakeOutcome(request.header, ReplyStatus::kNotFound);
   }
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
-  outcome.header.version = item.version;
-  outcome.header.slot = slot;
-  outcome.header.value_len = item.value.size();
-  outcome.header.expiry_unix_us = item.expiry_unix_us;
-  outcome.header.user_flags = item.user_flags;
-  if (item.user_flags != 0) outcome.header.flags |= kReplyUserFlags;
+  Describe(item, slot, outcome.header);
   if (item.value.size() <= limits_.frame_bytes - sizeof(ReplyHeader)) {
     outcome.header.flags |= kReplyInline;
     outcome.payload = item.value;
@@ -126,53 +158,6 @@ Outcome Operations::Get(const RequestView& request, uint64_t hash) {
   return outcome;
 }
 
-bool Operations::PutIsPossible(const RequestView& request, Outcome& outcome) const {
-  if (AsksForMore(request.header)) {
-    outcome = AnswerError(request.header, ReplyStatus::kUnsupported,
-                          "conditions, expiry and user flags are not supported");
-    return false;
-  }
-  if (request.header.value_len > limits_.max_value_bytes) {
-    outcome = MakeOutcome(request.header, ReplyStatus::kTooLarge);
-    outcome.header.value_len = limits_.max_value_bytes;
-    return false;
-  }
-  return true;
-}
-
-Outcome Operations::Put(const RequestView& request, uint64_t hash) {
-  Outcome refusal;
-  if (!PutIsPossible(request, refusal)) return refusal;
-  return OfWrite(request.header, shard_.Put(request.key, hash, request.value));
-}
-
-bool Operations::BeginPut(const RequestView& request, uint64_t hash, Reservation& reservation,
-                          Outcome& outcome) {
-  if (!PutIsPossible(request, outcome)) return false;
-  const StoreStatus status =
-      shard_.Reserve(request.key, hash, request.header.value_len, reservation);
-  if (status == StoreStatus::kOk) return true;
-  outcome = OfWrite(request.header, WriteResult{status, 0, kEmptySlot});
-  return false;
-}
-
-Outcome Operations::FinishPut(const RequestHeader& request, const Reservation& reservation,
-                              bool pulled) {
-  if (!pulled) {
-    shard_.Abort(reservation);
-    return AnswerError(request, ReplyStatus::kPullFailed,
-                       "the value could not be read from the client's buffer");
-  }
-  return OfWrite(request, shard_.Commit(reservation));
-}
-
-Outcome Operations::Delete(const RequestView& request, uint64_t hash) {
-  if (AsksForMore(request.header)) {
-    return AnswerError(request.header, ReplyStatus::kUnsupported, "conditions are not supported");
-  }
-  return OfWrite(request.header, shard_.Delete(request.key, hash));
-}
-
 Outcome Operations::Exists(const RequestView& request, uint64_t hash) {
   ItemView item;
   Slot slot = kEmptySlot;
@@ -180,9 +165,62 @@ Outcome Operations::Exists(const RequestView& request, uint64_t hash) {
     return MakeOutcome(request.header, ReplyStatus::kNotFound);
   }
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
-  outcome.header.version = item.version;
-  outcome.header.slot = slot;
-  outcome.header.value_len = item.value.size();
+  Describe(item, slot, outcome.header);
+  return outcome;
+}
+
+Outcome Operations::Put(const RequestView& request, uint64_t hash) {
+  if (request.value.size() > limits_.max_value_bytes) return TooLarge(request.header);
+  return OfWrite(request.header,
+                 shard_.Put(request.key, hash, request.value, OptionsOf(request.header)));
+}
+
+Outcome Operations::Increment(const RequestView& request, uint64_t hash) {
+  const auto delta = static_cast<int64_t>(request.header.argument);
+  return OfWrite(request.header,
+                 shard_.Increment(request.key, hash, delta, OptionsOf(request.header)));
+}
+
+Outcome Operations::Extend(const RequestHeader& request, std::string_view key, uint64_t hash,
+                           std::string_view piece) {
+  const bool append = request.opcode == static_cast<uint8_t>(Opcode::kAppend);
+  return OfWrite(request, shard_.Extend(key, hash, append ? Shard::End::kBack : Shard::End::kFront,
+                                        piece, limits_.max_value_bytes, OptionsOf(request)));
+}
+
+Outcome Operations::Touch(const RequestView& request, uint64_t hash) {
+  const WriteResult result = shard_.Touch(request.key, hash, OptionsOf(request.header));
+  const bool with_value = (request.header.flags & kRequestWithValue) != 0;
+  // An item whose expiry has passed already is gone, and there is no value to be had.
+  if (!with_value || result.slot == kEmptySlot) return OfWrite(request.header, result);
+  return Get(request, hash);
+}
+
+bool Operations::BeginPulled(const RequestView& request, uint64_t hash, Reservation& reservation,
+                             Outcome& outcome) {
+  if (request.header.value_len > limits_.max_value_bytes) {
+    outcome = TooLarge(request.header);
+    return false;
+  }
+  const WriteResult reserved = shard_.Reserve(request.key, hash, request.header.value_len,
+                                              reservation, OptionsOf(request.header));
+  if (reserved.status == StoreStatus::kOk) return true;
+  outcome = OfWrite(request.header, reserved);
+  return false;
+}
+
+Outcome Operations::FinishPulled(const RequestHeader& request, const Reservation& reservation,
+                                 bool pulled) {
+  if (!pulled) {
+    shard_.Abort(reservation);
+    return AnswerError(request, ReplyStatus::kPullFailed,
+                       "the value could not be read from the client's buffer");
+  }
+  if (request.opcode == static_cast<uint8_t>(Opcode::kPut)) {
+    return OfWrite(request, shard_.Commit(reservation));
+  }
+  const Outcome outcome = Extend(request, reservation.key, reservation.hash, reservation.filled());
+  shard_.Abort(reservation);
   return outcome;
 }
 

@@ -27,7 +27,7 @@ struct Outcome {
 };
 
 // Requests that need no shard.
-Outcome AnswerPing(const RequestView& request);
+Outcome AnswerPing(const RequestView& request, uint64_t now_unix_us);
 Outcome AnswerRelease(const RequestView& request);
 // The part of `text` that begins at the request's argument, as much as a frame holds; value_len is
 // the whole length.
@@ -37,10 +37,10 @@ Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t f
 Outcome AnswerBadFrame(const RequestView& request, FrameError error);
 Outcome AnswerError(const RequestHeader& request, ReplyStatus status, std::string_view text);
 
-// Whether the value of this request is to be pulled: BeginPut, then the pull, then FinishPut.
-inline bool IsPulledPut(const RequestView& request) {
-  return request.header.opcode == static_cast<uint8_t>(Opcode::kPut) &&
-         (request.header.flags & kRequestPull) != 0;
+// Whether the value of this request is to be pulled: BeginPulled, then the pull, then
+// FinishPulled.
+inline bool IsPulled(const RequestView& request) {
+  return (request.header.flags & kRequestPull) != 0;
 }
 
 // Whether the request has a key, which then decides the shard.
@@ -53,23 +53,27 @@ class Operations {
   // The shard outlives this object.
   Operations(Shard& shard, const OperationLimits& limits) : shard_(shard), limits_(limits) {}
 
-  // GET, PUT with the value in the frame, DELETE, EXISTS. A reply with kReplyHeld means that the
-  // shard holds the slot in it until the caller releases it.
+  // Whatever has a key and its value in the frame. A reply with kReplyHeld means that the shard
+  // holds the slot in it until the caller releases it.
   Outcome Execute(const RequestView& request, uint64_t hash);
 
-  // The first half of a pulled PUT. True: `reservation` is to be filled and given to FinishPut;
-  // false: `outcome` says why not, and nothing has changed.
-  bool BeginPut(const RequestView& request, uint64_t hash, Reservation& reservation,
-                Outcome& outcome);
+  // The first half of a PUT, APPEND or PREPEND whose value is pulled. True: `reservation` is to be
+  // filled and given to FinishPulled; false: `outcome` is the answer, and nothing has changed.
+  bool BeginPulled(const RequestView& request, uint64_t hash, Reservation& reservation,
+                   Outcome& outcome);
   // The second half. `pulled` false: the value did not arrive whole; nothing has changed then.
-  Outcome FinishPut(const RequestHeader& request, const Reservation& reservation, bool pulled);
+  Outcome FinishPulled(const RequestHeader& request, const Reservation& reservation, bool pulled);
 
  private:
   Outcome Get(const RequestView& request, uint64_t hash);
   Outcome Put(const RequestView& request, uint64_t hash);
-  Outcome Delete(const RequestView& request, uint64_t hash);
   Outcome Exists(const RequestView& request, uint64_t hash);
-  bool PutIsPossible(const RequestView& request, Outcome& outcome) const;
+  Outcome Increment(const RequestView& request, uint64_t hash);
+  Outcome Extend(const RequestHeader& request, std::string_view key, uint64_t hash,
+                 std::string_view piece);
+  Outcome Touch(const RequestView& request, uint64_t hash);
+  Outcome TooLarge(const RequestHeader& request) const;
+  Outcome OfWrite(const RequestHeader& request, const WriteResult& result) const;
 
   Shard& shard_;
   const OperationLimits limits_;

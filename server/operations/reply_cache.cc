@@ -22,8 +22,11 @@ void ReplyCache::Remember(const RequestOrigin& origin, const Outcome& outcome) {
   Client& client = clients_[origin.client_id];
   if (client.replies.size() < replies_max_) client.replies.emplace_back();
   Reply& reply = client.replies[client.executed++ % replies_max_];
+  constexpr uint8_t kBringsValue = kReplyInline | kReplyHeld;
   reply.header = outcome.header;
-  reply.payload.assign(outcome.payload);
+  reply.header.flags &= static_cast<uint8_t>(~kBringsValue);
+  const bool value = (outcome.header.flags & kBringsValue) != 0;
+  reply.payload.assign(value ? std::string_view() : outcome.payload);
 }
 
 void ReplyCache::Sweep(const std::function<bool(uint64_t client_id)>& known) {

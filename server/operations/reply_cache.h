@@ -44,7 +44,9 @@ class ReplyCache {
   // To be asked before a write is executed; and again before the second half of one that takes two.
   Verdict Judge(const RequestOrigin& origin, const RequestHeader& request, Outcome& outcome);
 
-  // What became of a write that Judge let pass. Copies the outcome.
+  // What became of a write that Judge let pass. Copies the outcome, but not the value that a TOUCH
+  // may bring along: values of every client would be much memory, and a held item is not held for
+  // long. A repeat is told that there is none; the client reads the key then.
   void Remember(const RequestOrigin& origin, const Outcome& outcome);
 
   // Forgets the clients that are not `known` any more: those will not send anything again.

@@ -42,6 +42,7 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.items += b.items;
   sum.user_bytes += b.user_bytes;
   sum.local_items += b.local_items;
+  sum.expiring_items += b.expiring_items;
   sum.buckets += b.buckets;
   sum.overflow_headers += b.overflow_headers;
   sum.index_bytes += b.index_bytes;
@@ -53,6 +54,8 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.overwrites_moved += b.overwrites_moved;
   sum.splits += b.splits;
   sum.no_space += b.no_space;
+  sum.expired_items += b.expired_items;
+  sum.expired_bytes += b.expired_bytes;
   return sum;
 }
 
@@ -60,6 +63,7 @@ void StatisticsText::AddShards(const ShardStats& sum) {
   Add("items", sum.items);
   Add("user_bytes", sum.user_bytes);
   Add("local_items", sum.local_items);
+  Add("expiring_items", sum.expiring_items);
   Add("buckets", sum.buckets);
   Add("overflow_headers", sum.overflow_headers);
   Add("index_bytes", sum.index_bytes);
@@ -71,6 +75,8 @@ void StatisticsText::AddShards(const ShardStats& sum) {
   Add("overwrites_moved", sum.overwrites_moved);
   Add("splits", sum.splits);
   Add("no_space", sum.no_space);
+  Add("expired_items", sum.expired_items);
+  Add("expired_bytes", sum.expired_bytes);
 }
 
 void StatisticsText::AddRequests(const RequestCounters* const* pollers, size_t count) {

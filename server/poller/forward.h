@@ -16,7 +16,7 @@
 namespace kvd {
 
 // Travels from its home (where the client's channel is) to the owner of the shard and back, in one
-// object that belongs to the home. A pulled PUT travels twice: to reserve, and after the pull to
+// object that belongs to the home. A pulled value travels twice: to reserve, and after the pull to
 // finish.
 struct Forward : MailboxNode {
   enum class Step : uint8_t {

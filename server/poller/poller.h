@@ -126,12 +126,13 @@ class Poller {
   void ExecuteBatch();
   void Execute(Decoded& decoded);
   void ExecuteHere(const Decoded& decoded);
-  void ExecutePulledPut(const Decoded& decoded);
+  void ExecutePulled(const Decoded& decoded);
   void StartPull(ChannelId channel, PendingPull pull);
   void OnPullDone(const ServerEvent& event);
   void OnClosed(const ServerEvent& event);
   void Answer(ChannelId channel, const Outcome& outcome, uint32_t shard);
   void AnswerStatistics(const Decoded& decoded);
+  uint64_t NowUnixUs() const;
   void EndSession(ChannelId channel, const Outcome& last);
   void RefuseFrame(const Decoded& decoded);
   void FinishPull(PendingPull& pull, bool pulled);

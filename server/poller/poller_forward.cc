@@ -47,7 +47,7 @@ void Poller::Post(Forward* forward) {
 void Poller::SendForward(const Decoded& decoded) {
   counters_.forwarded.Add(1);
   Forward* forward = NewForward();
-  forward->step = IsPulledPut(decoded.request) ? Forward::Step::kReserve : Forward::Step::kExecute;
+  forward->step = IsPulled(decoded.request) ? Forward::Step::kReserve : Forward::Step::kExecute;
   forward->owner = decoded.owner;
   forward->channel = decoded.channel;
   forward->origin = decoded.origin;
@@ -69,14 +69,14 @@ void Poller::Serve(Forward& forward) {
       break;
     case Forward::Step::kReserve: {
       Outcome refusal;
-      forward.reserved = operations_.BeginPut(forward.origin, forward.request, forward.hash,
-                                              forward.reservation, refusal);
+      forward.reserved = operations_.BeginPulled(forward.origin, forward.request, forward.hash,
+                                                 forward.reservation, refusal);
       forward.SetOutcome(refusal);
       break;
     }
     case Forward::Step::kFinish:
-      forward.SetOutcome(operations_.FinishPut(forward.origin, forward.request.header,
-                                               forward.reservation, forward.pulled));
+      forward.SetOutcome(operations_.FinishPulled(forward.origin, forward.request.header,
+                                                  forward.reservation, forward.pulled));
       break;
     case Forward::Step::kRelease:
       shard_.Release(forward.slot);

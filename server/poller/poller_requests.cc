@@ -1,4 +1,5 @@
 // What a poller does with its endpoint's events.
+#include <algorithm>
 #include <span>
 #include <string>
 #include <utility>
@@ -57,7 +58,7 @@ void Poller::Execute(Decoded& decoded) {
   decoded.origin = {session->client_id, session->session_id};
   switch (static_cast<Opcode>(decoded.request.header.opcode)) {
     case Opcode::kPing:
-      return Answer(decoded.channel, AnswerPing(decoded.request), index_);
+      return Answer(decoded.channel, AnswerPing(decoded.request, NowUnixUs()), index_);
     case Opcode::kStat:
       return AnswerStatistics(decoded);
     case Opcode::kRelease:
@@ -80,16 +81,16 @@ void Poller::Execute(Decoded& decoded) {
 }
 
 void Poller::ExecuteHere(const Decoded& decoded) {
-  if (IsPulledPut(decoded.request)) return ExecutePulledPut(decoded);
+  if (IsPulled(decoded.request)) return ExecutePulled(decoded);
   Answer(decoded.channel, operations_.Execute(decoded.origin, decoded.request, decoded.hash),
          index_);
 }
 
-void Poller::ExecutePulledPut(const Decoded& decoded) {
+void Poller::ExecutePulled(const Decoded& decoded) {
   PendingPull pull;
   Outcome refusal;
-  if (!operations_.BeginPut(decoded.origin, decoded.request, decoded.hash, pull.reservation,
-                            refusal)) {
+  if (!operations_.BeginPulled(decoded.origin, decoded.request, decoded.hash, pull.reservation,
+                               refusal)) {
     return Answer(decoded.channel, refusal, index_);
   }
   pull.origin = decoded.origin;
@@ -127,7 +128,7 @@ void Poller::FinishPull(PendingPull& pull, bool pulled) {
   if (pull.forward == nullptr) {
     shard_.RefreshClock();
     return Answer(pull.channel,
-                  operations_.FinishPut(pull.origin, pull.request, pull.reservation, pulled),
+                  operations_.FinishPulled(pull.origin, pull.request, pull.reservation, pulled),
                   index_);
   }
   pull.forward->step = Forward::Step::kFinish;
@@ -186,6 +187,10 @@ void Poller::EndSession(ChannelId channel, const Outcome& last) {
   const bool malformed = last.header.status == static_cast<uint16_t>(ReplyStatus::kMalformed);
   endpoint_.Close(channel, malformed ? absl::InvalidArgumentError("malformed request: " + why)
                                      : absl::UnavailableError(why));
+}
+
+uint64_t Poller::NowUnixUs() const {
+  return static_cast<uint64_t>(std::max<int64_t>(clock_.NowUnixUs(), 0));
 }
 
 void Poller::AnswerStatistics(const Decoded& decoded) {

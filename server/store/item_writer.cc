@@ -22,15 +22,29 @@ void ItemWriter::MarkDead([[maybe_unused]] RegionOffset at) const {
 #endif
 }
 
-void ItemWriter::WriteLengths(RegionOffset at, ItemShape shape) const {
+void ItemWriter::WriteLengths(RegionOffset at, ItemShape shape, const ItemExtras& extras) const {
+  const uint8_t flags = shape.flags();
   ItemHeader header{};
   header.key_len = static_cast<uint16_t>(shape.key_len);
-  header.flags = shape.flags();
-  header.value_len = shape.flags() == 0 ? static_cast<uint32_t>(shape.value_len) : 0;
+  header.flags = flags;
+  header.value_len = (flags & kItemLongValue) == 0 ? static_cast<uint32_t>(shape.value_len) : 0;
   uint64_t word;
   std::memcpy(&word, reinterpret_cast<const char*>(&header) + kItemChecksumFrom, sizeof(word));
   StoreWord(region_->At(at) + kItemChecksumFrom, word);
-  if (shape.flags() != 0) StoreWord(region_->At(at) + kItemHeaderBytes, shape.value_len);
+  if (flags != 0) WriteOptionalWords(at, shape, extras);
+}
+
+void ItemWriter::WriteOptionalWords(RegionOffset at, ItemShape shape,
+                                    const ItemExtras& extras) const {
+  std::byte* to = region_->At(at) + kItemHeaderBytes;
+  const auto put = [&to](uint8_t present, uint64_t word) {
+    if (present == 0) return;
+    StoreWord(to, word);
+    to += sizeof(word);
+  };
+  put(shape.flags() & kItemHasExpiry, extras.expiry_unix_us);
+  put(shape.flags() & kItemHasUserFlags, extras.user_flags);
+  put(shape.flags() & kItemLongValue, shape.value_len);
 }
 
 void ItemWriter::WritePadding(RegionOffset at, ItemShape shape) const {
@@ -41,8 +55,9 @@ void ItemWriter::WritePadding(RegionOffset at, ItemShape shape) const {
 }
 
 // Everything but the header's first two words and the value. Returns where the value belongs.
-std::byte* ItemWriter::WriteHead(RegionOffset at, ItemShape shape, std::string_view key) const {
-  WriteLengths(at, shape);
+std::byte* ItemWriter::WriteHead(RegionOffset at, ItemShape shape, std::string_view key,
+                                 const ItemExtras& extras) const {
+  WriteLengths(at, shape, extras);
   std::byte* const to = region_->At(at) + kItemHeaderBytes + OptionalBytes(shape.flags());
   StoreBytes(to, key.data(), key.size());
   WritePadding(at, shape);
@@ -59,12 +74,12 @@ void ItemWriter::WriteChecksum(RegionOffset at, ItemShape shape, uint64_t versio
   OrderStores();
 }
 
-void ItemWriter::WriteNew(RegionOffset at, uint64_t version, std::string_view key,
-                          std::string_view value) const {
-  const ItemShape shape{key.size(), value.size()};
+void ItemWriter::WriteNew(RegionOffset at, uint64_t version, const ItemContent& content) const {
+  const ItemShape shape = content.shape();
   SetState(at, version, ItemState::kWriting);
-  std::byte* const to = WriteHead(at, shape, key);
-  StoreBytes(to, value.data(), value.size());
+  std::byte* const to = WriteHead(at, shape, content.key, content.extras);
+  StoreBytes(to, content.value.data(), content.value.size());
+  StoreBytes(to + content.value.size(), content.value_end.data(), content.value_end.size());
   WriteChecksum(at, shape, version);
 }
 
@@ -79,9 +94,10 @@ void ItemWriter::CopyNew(RegionOffset to, RegionOffset from) const {
 
 // Version zero and DEAD until it is sealed: nobody knows the place, and a reader that knew what lay
 // here before finds either that or something that does not verify.
-std::byte* ItemWriter::Prepare(RegionOffset at, std::string_view key, uint64_t value_len) const {
+std::byte* ItemWriter::Prepare(RegionOffset at, std::string_view key, uint64_t value_len,
+                               const ItemExtras& extras) const {
   SetState(at, 0, ItemState::kDead);
-  return WriteHead(at, {key.size(), value_len}, key);
+  return WriteHead(at, {key.size(), value_len, extras.flags()}, key, extras);
 }
 
 void ItemWriter::Seal(RegionOffset at, uint64_t version) const {
@@ -89,11 +105,12 @@ void ItemWriter::Seal(RegionOffset at, uint64_t version) const {
   WriteChecksum(at, ShapeAt(at), version);
 }
 
-void ItemWriter::Overwrite(RegionOffset at, uint64_t version, std::string_view value) const {
+void ItemWriter::Overwrite(RegionOffset at, uint64_t version, std::string_view value,
+                           const ItemExtras& extras) const {
   const std::string_view key = KeyAt(at);
-  const ItemShape shape{key.size(), value.size()};
+  const ItemShape shape{key.size(), value.size(), extras.flags()};
   SetState(at, version, ItemState::kWriting);
-  WriteLengths(at, shape);
+  WriteLengths(at, shape, extras);
   StoreBytes(region_->At(at) + kItemHeaderBytes + OptionalBytes(shape.flags()) + key.size(),
              value.data(), value.size());
   WritePadding(at, shape);
@@ -101,13 +118,33 @@ void ItemWriter::Overwrite(RegionOffset at, uint64_t version, std::string_view v
   SetState(at, version, ItemState::kLive);
 }
 
+void ItemWriter::OverwriteExtras(RegionOffset at, uint64_t version,
+                                 const ItemExtras& extras) const {
+  const ItemShape shape = ShapeAt(at);
+  SetState(at, version, ItemState::kWriting);
+  WriteOptionalWords(at, shape, extras);
+  WriteChecksum(at, shape, version);
+  SetState(at, version, ItemState::kLive);
+}
+
 ItemShape ItemWriter::ShapeAt(RegionOffset at) const {
   const ItemHeader& header = HeaderAt(at);
-  ItemShape shape{header.key_len, header.value_len};
+  const uint8_t extras = header.flags & (kItemHasExpiry | kItemHasUserFlags);
+  ItemShape shape{header.key_len, header.value_len, extras};
   if ((header.flags & kItemLongValue) != 0) {
-    std::memcpy(&shape.value_len, region_->At(at) + kItemHeaderBytes, sizeof(uint64_t));
+    shape.value_len = WordOf(at, OptionalBytes(extras) / sizeof(uint64_t));
   }
   return shape;
+}
+
+ItemExtras ItemWriter::ExtrasAt(RegionOffset at) const {
+  const uint8_t flags = HeaderAt(at).flags;
+  ItemExtras extras;
+  if ((flags & kItemHasExpiry) != 0) extras.expiry_unix_us = WordOf(at, 0);
+  if ((flags & kItemHasUserFlags) != 0) {
+    extras.user_flags = static_cast<uint32_t>(WordOf(at, (flags & kItemHasExpiry) != 0 ? 1 : 0));
+  }
+  return extras;
 }
 
 std::string_view ItemWriter::KeyAt(RegionOffset at) const {
@@ -122,6 +159,9 @@ ItemView ItemWriter::Read(RegionOffset at) const {
   item.version = VersionOf(HeaderAt(at).version_and_state);
   item.key = KeyAt(at);
   item.value = std::string_view(item.key.data() + item.key.size(), ShapeAt(at).value_len);
+  const ItemExtras extras = ExtrasAt(at);
+  item.expiry_unix_us = extras.expiry_unix_us;
+  item.user_flags = extras.user_flags;
   return item;
 }
 

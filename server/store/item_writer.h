@@ -18,10 +18,34 @@ namespace kvd {
 struct ItemShape {
   uint64_t key_len = 0;
   uint64_t value_len = 0;
+  uint8_t extras = 0;  // kItemHasExpiry, kItemHasUserFlags
 
-  uint8_t flags() const { return value_len > UINT32_MAX ? kItemLongValue : uint8_t{0}; }
+  uint8_t flags() const {
+    return value_len > UINT32_MAX ? static_cast<uint8_t>(extras | kItemLongValue) : extras;
+  }
   uint64_t item_bytes() const { return ItemBytes(flags(), key_len, value_len); }
   uint64_t occupied_bytes() const { return RoundUpItemSize(item_bytes()); }
+};
+
+// What an item may carry besides key and value.
+struct ItemExtras {
+  uint64_t expiry_unix_us = 0;  // 0: never
+  uint32_t user_flags = 0;      // 0: none
+
+  uint8_t flags() const {
+    return static_cast<uint8_t>((expiry_unix_us != 0 ? kItemHasExpiry : 0) |
+                                (user_flags != 0 ? kItemHasUserFlags : 0));
+  }
+};
+
+// An item as it is to be written.
+struct ItemContent {
+  std::string_view key;
+  std::string_view value;
+  std::string_view value_end = {};  // what follows `value`, of the same value
+  ItemExtras extras = {};
+
+  ItemShape shape() const { return {key.size(), value.size() + value_end.size(), extras.flags()}; }
 };
 
 // Only the shard's owner writes its items, so it may also read them as plain memory.
@@ -30,8 +54,7 @@ class ItemWriter {
   explicit ItemWriter(const Region& region) : region_(&region) {}
 
   // The item at `at` is whole and WRITING.
-  void WriteNew(RegionOffset at, uint64_t version, std::string_view key,
-                std::string_view value) const;
+  void WriteNew(RegionOffset at, uint64_t version, const ItemContent& content) const;
 
   // The item at `to` is a copy of the one at `from`, with its version, and WRITING.
   void CopyNew(RegionOffset to, RegionOffset from) const;
@@ -39,29 +62,49 @@ class ItemWriter {
   // In two halves, for a value that comes from elsewhere. Prepare leaves an item that is DEAD,
   // complete but for its value, and returns where the value belongs. Seal makes it whole and
   // WRITING.
-  std::byte* Prepare(RegionOffset at, std::string_view key, uint64_t value_len) const;
+  std::byte* Prepare(RegionOffset at, std::string_view key, uint64_t value_len,
+                     const ItemExtras& extras = {}) const;
   void Seal(RegionOffset at, uint64_t version) const;
 
   void MarkLive(RegionOffset at) const;
   void MarkDead(RegionOffset at) const;
 
-  // Replaces the value of the LIVE item at `at`, of the same occupied size: WRITING under the new
-  // version, then the new value and its checksum, then LIVE.
-  void Overwrite(RegionOffset at, uint64_t version, std::string_view value) const;
+  // Replaces value and extras of the LIVE item at `at`, of the same occupied size and flags:
+  // WRITING under the new version, then what is new and the checksum, then LIVE. `value` does not
+  // lie in the item.
+  void Overwrite(RegionOffset at, uint64_t version, std::string_view value,
+                 const ItemExtras& extras = {}) const;
+
+  // The same without touching the value.
+  void OverwriteExtras(RegionOffset at, uint64_t version, const ItemExtras& extras) const;
 
   // The item at `at`, whatever its state; views into the region.
   ItemView Read(RegionOffset at) const;
+  uint64_t VersionAt(RegionOffset at) const { return VersionOf(HeaderAt(at).version_and_state); }
+  uint8_t FlagsAt(RegionOffset at) const { return HeaderAt(at).flags; }
   ItemShape ShapeAt(RegionOffset at) const;
   std::string_view KeyAt(RegionOffset at) const;
+  ItemExtras ExtrasAt(RegionOffset at) const;
+  // Whether the item at `at` has an expiry and that is not after `now_unix_us`.
+  bool HasLapsed(RegionOffset at, uint64_t now_unix_us) const {
+    return (HeaderAt(at).flags & kItemHasExpiry) != 0 && WordOf(at, 0) <= now_unix_us;
+  }
 
  private:
   void SetState(RegionOffset at, uint64_t version, ItemState state) const;
-  std::byte* WriteHead(RegionOffset at, ItemShape shape, std::string_view key) const;
-  void WriteLengths(RegionOffset at, ItemShape shape) const;
+  std::byte* WriteHead(RegionOffset at, ItemShape shape, std::string_view key,
+                       const ItemExtras& extras) const;
+  void WriteLengths(RegionOffset at, ItemShape shape, const ItemExtras& extras) const;
+  void WriteOptionalWords(RegionOffset at, ItemShape shape, const ItemExtras& extras) const;
   void WritePadding(RegionOffset at, ItemShape shape) const;
   void WriteChecksum(RegionOffset at, ItemShape shape, uint64_t version) const;
   const ItemHeader& HeaderAt(RegionOffset at) const {
     return *reinterpret_cast<const ItemHeader*>(region_->At(at));
+  }
+  // The optional word number `index` of those that are there.
+  uint64_t WordOf(RegionOffset at, uint32_t index) const {
+    return *reinterpret_cast<const uint64_t*>(region_->At(at) + kItemHeaderBytes +
+                                              index * sizeof(uint64_t));
   }
 
   const Region* region_;

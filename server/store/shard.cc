@@ -9,13 +9,6 @@
 #include "common/base/status_macros.h"
 
 namespace kvd {
-namespace {
-
-// Longer values are replaced out of place: a reader waits for the time that the copy takes.
-constexpr uint64_t kOverwriteInPlaceBytesMax = 4096;
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(Region& region, uint32_t shard,
                                                      const Clock& clock) {
   KVD_CHECK(shard < region.geometry().shard_count);
@@ -55,7 +48,8 @@ bool Shard::MakeFirstBuckets() {
 
 void Shard::RefreshClock() {
   const int64_t now_us = std::max<int64_t>(clock_.NowUnixUs(), 0);
-  clock_version_ = std::min(static_cast<uint64_t>(now_us) << 10, kVersionMax >> 1);
+  now_unix_us_ = static_cast<uint64_t>(now_us);
+  clock_version_ = std::min(now_unix_us_ << 10, kVersionMax >> 1);
 }
 
 // A hybrid clock: the time, unless that would not grow (Kulkarni et al., "Logical Physical Clocks",
@@ -82,11 +76,21 @@ std::optional<SlotPlace> Shard::FindPlace(const BucketChain& chain, std::string_
   return found;
 }
 
-bool Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) const {
-  const BucketChain chain = ChainOf(hash);
-  const std::optional<SlotPlace> place = FindPlace(chain, key, hash);
-  if (!place) return false;
-  slot = chain.SlotAt(*place);
+Shard::Target Shard::Locate(std::string_view key, uint64_t hash) {
+  Target target{.chain = ChainOf(hash), .place = {}};
+  target.place = FindPlace(target.chain, key, hash);
+  if (target.place &&
+      items_.HasLapsed(LocationOf(target.chain.SlotAt(*target.place)), now_unix_us_)) [[unlikely]] {
+    EraseLapsed(target.chain, *target.place);
+    target.place.reset();
+  }
+  return target;
+}
+
+bool Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) {
+  const Target target = Locate(key, hash);
+  if (!target.place) return false;
+  slot = target.chain.SlotAt(*target.place);
   item = items_.Read(LocationOf(slot));
   return true;
 }
@@ -132,6 +136,7 @@ void Shard::CountIn(const BucketChain& chain, Slot slot) {
   item_count_.Add(1);
   user_bytes_.Add(shape.key_len + shape.value_len);
   if (LiesIn(chain, slot)) local_items_.Add(1);
+  if ((shape.extras & kItemHasExpiry) != 0) expiring_items_.Add(1);
   if (ItemBytesOf(slot) <= local_item_bytes_max_) wanted_local_bytes_.Add(ItemBytesOf(slot));
 }
 
@@ -140,134 +145,8 @@ void Shard::CountOut(const BucketChain& chain, Slot slot) {
   item_count_.Subtract(1);
   user_bytes_.Subtract(shape.key_len + shape.value_len);
   if (LiesIn(chain, slot)) local_items_.Subtract(1);
+  if ((shape.extras & kItemHasExpiry) != 0) expiring_items_.Subtract(1);
   if (ItemBytesOf(slot) <= local_item_bytes_max_) wanted_local_bytes_.Subtract(ItemBytesOf(slot));
-}
-
-WriteResult Shard::NoSpace() {
-  no_space_.Add(1);
-  return {.status = StoreStatus::kNoSpace};
-}
-
-WriteResult Shard::Put(std::string_view key, uint64_t hash, std::string_view value) {
-  if (OverdueForSplit() && !GrowthPaused()) SplitNext();
-  Target target{.chain = ChainOf(hash), .place = {}};
-  target.place = FindPlace(target.chain, key, hash);
-  const ItemShape shape{key.size(), value.size()};
-  if (MayOverwriteInPlace(target, shape.occupied_bytes())) return OverwriteInPlace(target, value);
-
-  const std::optional<RegionOffset> at = AllocateItem(target.chain, shape.occupied_bytes());
-  if (!at) return NoSpace();
-  const Slot slot = PackSlot(SlotTag(hash), shape.item_bytes(), *at);
-  std::optional<RegionOffset> spare;
-  if (!TakeSpare(target, spare)) {
-    FreeMemory(slot);
-    return NoSpace();
-  }
-  const uint64_t version = NextVersion();
-  items_.WriteNew(*at, version, key, value);
-  Publish(target, slot, spare);
-  return {.version = version, .slot = slot};
-}
-
-bool Shard::MayOverwriteInPlace(const Target& target, uint64_t occupied_bytes) const {
-  if (!target.place || occupied_bytes > kOverwriteInPlaceBytesMax) return false;
-  const Slot slot = target.chain.SlotAt(*target.place);
-  if (ItemBytesOf(slot) != occupied_bytes) return false;
-  if (!held_.empty() && held_.Contains(LocationOf(slot))) return false;
-  // A small item in the heap comes home when there is room: that saves every cold GET of it a READ.
-  if (occupied_bytes > local_item_bytes_max_ || LiesIn(target.chain, slot)) return true;
-  return !LocalSpaceOf(target.chain).Take(occupied_bytes);
-}
-
-WriteResult Shard::OverwriteInPlace(const Target& target, std::string_view value) {
-  const Slot slot = target.chain.SlotAt(*target.place);
-  const uint64_t version = NextVersion();
-  CountOut(target.chain, slot);
-  items_.Overwrite(LocationOf(slot), version, value);
-  CountIn(target.chain, slot);
-  puts_.Add(1);
-  overwrites_in_place_.Add(1);
-  return {.version = version, .slot = slot};
-}
-
-bool Shard::TakeSpare(const Target& target, std::optional<RegionOffset>& spare) {
-  if (target.place || !target.chain.full()) return true;
-  spare = heap_.Allocate(kBucketHeaderBytes);
-  if (spare) overflow_headers_.Add(1);
-  return spare.has_value();
-}
-
-// The new item is WRITING; then the old one DEAD, the slot switched, the new one LIVE. So at most
-// one of them is LIVE at any moment, and a reader that knows only the old location is sent back to
-// the index.
-void Shard::Publish(Target& target, Slot slot, std::optional<RegionOffset> spare) {
-  BucketChain& chain = target.chain;
-  if (target.place) {
-    const Slot old = chain.SlotAt(*target.place);
-    items_.MarkDead(LocationOf(old));
-    chain.Replace(*target.place, slot);
-    items_.MarkLive(LocationOf(slot));
-    CountOut(chain, old);
-    FreeItem(old);
-    overwrites_moved_.Add(1);
-  } else {
-    chain.Insert(slot, spare);
-    items_.MarkLive(LocationOf(slot));
-  }
-  CountIn(chain, slot);
-  puts_.Add(1);
-}
-
-WriteResult Shard::Delete(std::string_view key, uint64_t hash) {
-  BucketChain chain = ChainOf(hash);
-  const std::optional<SlotPlace> place = FindPlace(chain, key, hash);
-  if (!place) return {.status = StoreStatus::kNotFound};
-  const Slot slot = chain.SlotAt(*place);
-  CountOut(chain, slot);
-  const bool was_local = LiesIn(chain, slot);
-  items_.MarkDead(LocationOf(slot));
-  if (const std::optional<RegionOffset> unlinked = chain.Remove(*place)) FreeOverflow(*unlinked);
-  FreeItem(slot);
-  deletes_.Add(1);
-  if (was_local) BringHome(chain);
-  return {.version = NextVersion()};
-}
-
-StoreStatus Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
-                           Reservation& reservation) {
-  const ItemShape shape{key.size(), value_len};
-  // Always in the heap: a bucket's local space is known by its slots, and a reservation has none.
-  const std::optional<RegionOffset> at =
-      value_len > region_.bytes() ? std::nullopt : heap_.Allocate(shape.occupied_bytes());
-  if (!at) return NoSpace().status;
-  reservation.value = items_.Prepare(*at, key, value_len);
-  reservation.key = items_.KeyAt(*at);
-  reservation.value_len = value_len;
-  reservation.hash = hash;
-  reservation.slot = PackSlot(SlotTag(hash), shape.item_bytes(), *at);
-  reserved_.emplace(ToBytes(*at), ItemBytesOf(reservation.slot));
-  return StoreStatus::kOk;
-}
-
-WriteResult Shard::Commit(const Reservation& reservation) {
-  if (OverdueForSplit() && !GrowthPaused()) SplitNext();
-  KVD_CHECK(reserved_.erase(ToBytes(LocationOf(reservation.slot))) == 1);
-  Target target{.chain = ChainOf(reservation.hash), .place = {}};
-  target.place = FindPlace(target.chain, reservation.key, reservation.hash);
-  std::optional<RegionOffset> spare;
-  if (!TakeSpare(target, spare)) {
-    FreeMemory(reservation.slot);
-    return NoSpace();
-  }
-  const uint64_t version = NextVersion();
-  items_.Seal(LocationOf(reservation.slot), version);
-  Publish(target, reservation.slot, spare);
-  return {.version = version, .slot = reservation.slot};
-}
-
-void Shard::Abort(const Reservation& reservation) {
-  KVD_CHECK(reserved_.erase(ToBytes(LocationOf(reservation.slot))) == 1);
-  FreeMemory(reservation.slot);
 }
 
 void Shard::Hold(Slot slot) { held_.Hold(slot); }
@@ -280,6 +159,7 @@ ShardStats Shard::stats() const {
   return {.items = item_count_.get(),
           .user_bytes = user_bytes_.get(),
           .local_items = local_items_.get(),
+          .expiring_items = expiring_items_.get(),
           .buckets = table_.count(),
           .overflow_headers = overflow_headers_.get(),
           .index_bytes = table_.index_bytes(),
@@ -290,7 +170,9 @@ ShardStats Shard::stats() const {
           .overwrites_in_place = overwrites_in_place_.get(),
           .overwrites_moved = overwrites_moved_.get(),
           .splits = splits_.get(),
-          .no_space = no_space_.get()};
+          .no_space = no_space_.get(),
+          .expired_items = expired_items_.get(),
+          .expired_bytes = expired_bytes_.get()};
 }
 
 }  // namespace kvd

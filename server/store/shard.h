@@ -23,51 +23,9 @@
 #include "server/store/item_writer.h"
 #include "server/store/local_space.h"
 #include "server/store/region.h"
+#include "server/store/store_types.h"
 
 namespace kvd {
-
-enum class StoreStatus : uint8_t {
-  kOk,
-  kNotFound,
-  kNoSpace,  // the region is full; nothing was changed
-};
-
-// Where and what was written: what a reply carries.
-struct WriteResult {
-  StoreStatus status = StoreStatus::kOk;
-  uint64_t version = 0;  // of the write; a DELETE has one too
-  Slot slot = kEmptySlot;
-};
-
-// Counters for the statistics; written by the owner, read by anybody (relaxed atomics inside).
-struct ShardStats {
-  uint64_t items = 0;
-  uint64_t user_bytes = 0;   // keys and values of live items
-  uint64_t local_items = 0;  // items that lie in their bucket: one READ
-  uint64_t buckets = 0;
-  uint64_t overflow_headers = 0;
-  uint64_t index_bytes = 0;      // segments of buckets
-  uint64_t heap_bytes = 0;       // pages the heap holds
-  uint64_t heap_used_bytes = 0;  // of these, in items and overflow headers
-  uint64_t puts = 0, deletes = 0, overwrites_in_place = 0, overwrites_moved = 0, splits = 0,
-           no_space = 0;
-};
-
-// READs that cold GETs of all items would take, each item once.
-struct ReadCost {
-  uint64_t items = 0;
-  uint64_t reads = 0;
-};
-
-// An item's memory that is being filled (a PUT whose value is pulled from the peer). Move-only
-// token; give it to Commit or Abort exactly once.
-struct Reservation {
-  std::string_view key;        // as stored in the region
-  std::byte* value = nullptr;  // value_len bytes to fill
-  uint64_t value_len = 0;
-  uint64_t hash = 0;
-  Slot slot = kEmptySlot;
-};
 
 class Shard {
  public:
@@ -81,20 +39,39 @@ class Shard {
   Shard& operator=(const Shard&) = delete;
 
   // All take 1 <= key.size() <= kKeyBytesMax and hash == HashKey(key, geometry.hash_seed()); the
-  // caller has checked that and the value's limit. Key and value do not lie in the region. On
-  // kNoSpace nothing has changed.
-  WriteResult Put(std::string_view key, uint64_t hash, std::string_view value);
-  WriteResult Delete(std::string_view key, uint64_t hash);
+  // caller has checked that and the value's limit. Key and value do not lie in the region, unless
+  // in a reservation.
+  //
+  // An item whose expiry is not after the clock is absent for all of them, and gone once one of
+  // them has come across it. A write with such an expiry takes place, and leaves no item behind.
+  WriteResult Put(std::string_view key, uint64_t hash, std::string_view value,
+                  const WriteOptions& options = {});
+  WriteResult Delete(std::string_view key, uint64_t hash, const WriteOptions& options = {});
+
+  // The following keep the item's extras; an expiry in `options` replaces the item's, user flags in
+  // it are for a new item only.
+
+  // Adds to a value that is a number in canonical decimal (no plus sign, no leading zeroes). No
+  // item counts as 0.
+  WriteResult Increment(std::string_view key, uint64_t hash, int64_t delta,
+                        const WriteOptions& options);
+  // Puts `piece` behind or before the value; without an item it becomes the value. kTooLarge: that
+  // would be longer than `value_bytes_max`.
+  enum class End : uint8_t { kBack, kFront };
+  WriteResult Extend(std::string_view key, uint64_t hash, End end, std::string_view piece,
+                     uint64_t value_bytes_max, const WriteOptions& options);
+  // Gives the item the expiry in `options`, or none if there is none in it, and a new version.
+  WriteResult Touch(std::string_view key, uint64_t hash, const WriteOptions& options);
 
   // True and `item` with views into the region (valid until the next call of this shard that
   // writes), or false.
-  bool Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) const;
+  bool Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot);
 
   // A PUT in two halves. Until Commit no reader sees anything; other writes of the same key may
-  // come between. kNoSpace from Commit: the index had no room for the key; the reservation is gone
-  // and nothing else has changed.
-  StoreStatus Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
-                      Reservation& reservation);
+  // come between, so the condition is judged in both. Whatever Commit returns, the reservation is
+  // gone. kNoSpace from Commit: the index had no room for the key.
+  WriteResult Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
+                      Reservation& reservation, const WriteOptions& options = {});
   WriteResult Commit(const Reservation& reservation);
   void Abort(const Reservation& reservation);
 
@@ -112,6 +89,7 @@ class Shard {
   // To be called once per batch of requests, so that versions follow the clock without a system
   // call per write.
   void RefreshClock();
+  uint64_t now_unix_us() const { return now_unix_us_; }  // as of then
 
   // Brings the hash's bucket header into the cache, for a batch of requests whose keys are known
   // before their turn.
@@ -156,8 +134,25 @@ class Shard {
   void FreeItem(Slot slot);
   void FreeMemory(Slot slot);
 
-  bool MayOverwriteInPlace(const Target& target, uint64_t occupied_bytes) const;
-  WriteResult OverwriteInPlace(const Target& target, std::string_view value);
+  // Finds the key's item; one whose time has come is taken away and not found.
+  Target Locate(std::string_view key, uint64_t hash);
+  bool HasLapsed(uint64_t expiry_unix_us) const {
+    return expiry_unix_us != 0 && expiry_unix_us <= now_unix_us_;
+  }
+  // Whether the condition holds: kOk, or the answer to the write.
+  WriteResult Judge(const WriteOptions& options, const Target& target) const;
+
+  // Makes `content` the key's item, in place or out of place. `content` does not lie in the item
+  // that is there, or else only in parts (shard_modify.cc).
+  WriteResult Store(Target& target, uint64_t hash, const ItemContent& content);
+  WriteResult StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content);
+  bool MayOverwriteInPlace(const Target& target, const ItemShape& shape) const;
+  WriteResult OverwriteInPlace(const Target& target, const ItemContent& content);
+  // What is written has lapsed already: the key has no item then.
+  WriteResult StoreLapsed(Target& target, uint64_t expiry_unix_us);
+  // Takes the item away, and the bucket's small items home if `bring_home`.
+  void Erase(BucketChain& chain, SlotPlace place, bool bring_home);
+  void EraseLapsed(BucketChain& chain, SlotPlace place);
   // Memory for the overflow header that Publish of a new key would need. False: there is none.
   bool TakeSpare(const Target& target, std::optional<RegionOffset>& spare);
   // Makes the WRITING item at `slot` the current one of its key.
@@ -194,12 +189,14 @@ class Shard {
   std::map<uint64_t, uint64_t>
       reserved_;  // location -> bytes of reservations that are neither committed nor aborted
   uint64_t last_version_ = 0;
-  uint64_t clock_version_ = 0;  // the clock as the least next version
+  uint64_t now_unix_us_ = 0;    // the clock when it was last looked at
+  uint64_t clock_version_ = 0;  // the same as the least next version
   uint32_t growth_pause_ = 0;   // writes until growth is tried again after it found no room
 
-  Counter item_count_, user_bytes_, local_items_, overflow_headers_;
+  Counter item_count_, user_bytes_, local_items_, expiring_items_, overflow_headers_;
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie
   Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, no_space_;
+  Counter expired_items_, expired_bytes_;
 };
 
 }  // namespace kvd

@@ -108,7 +108,8 @@ class Shard::InvariantChecker {
       return Wrong("item at ", ToBytes(at), " is judged ", static_cast<int>(verdict));
     }
     const uint64_t hash = HashKey(item.key, geometry.hash_seed());
-    const ItemShape shape{item.key.size(), item.value.size()};
+    const ItemShape shape{item.key.size(), item.value.size(),
+                          ItemExtras{item.expiry_unix_us, item.user_flags}.flags()};
     if (BucketOf(hash, shard_.table_.count()) != chain.bucket() || TagOf(slot) != SlotTag(hash) ||
         ShardOf(hash, geometry.shard_count) != shard_.shard_ ||
         ItemBytesOf(slot) != shape.occupied_bytes() || item.version > shard_.last_version_) {
@@ -117,6 +118,7 @@ class Shard::InvariantChecker {
     }
     ++items_;
     user_bytes_ += item.key.size() + item.value.size();
+    if (item.expiry_unix_us != 0) ++expiring_items_;
     if (shape.occupied_bytes() <= shard_.local_item_bytes_max_)
       wanted_local_bytes_ += shape.occupied_bytes();
     if (!space.Contains(at)) return Claim(at, ItemBytesOf(slot), "item");
@@ -162,13 +164,16 @@ class Shard::InvariantChecker {
   absl::Status CheckCounters() const {
     if (items_ != shard_.item_count_.get() || user_bytes_ != shard_.user_bytes_.get() ||
         local_items_ != shard_.local_items_.get() ||
+        expiring_items_ != shard_.expiring_items_.get() ||
         overflow_headers_ != shard_.overflow_headers_.get() ||
         wanted_local_bytes_ != shard_.wanted_local_bytes_.get()) {
       return Wrong("counted ", items_, " items, ", local_items_, " local, ", user_bytes_,
-                   " user bytes, ", overflow_headers_, " overflow headers, ", wanted_local_bytes_,
+                   " user bytes, ", expiring_items_, " expiring, ", overflow_headers_,
+                   " overflow headers, ", wanted_local_bytes_,
                    " bytes wanted in buckets; the counters say ", shard_.item_count_.get(), ", ",
                    shard_.local_items_.get(), ", ", shard_.user_bytes_.get(), ", ",
-                   shard_.overflow_headers_.get(), ", ", shard_.wanted_local_bytes_.get());
+                   shard_.expiring_items_.get(), ", ", shard_.overflow_headers_.get(), ", ",
+                   shard_.wanted_local_bytes_.get());
     }
     return absl::OkStatus();
   }
@@ -191,8 +196,8 @@ class Shard::InvariantChecker {
   }
 
   const Shard& shard_;
-  uint64_t items_ = 0, user_bytes_ = 0, local_items_ = 0, overflow_headers_ = 0,
-           wanted_local_bytes_ = 0;
+  uint64_t items_ = 0, user_bytes_ = 0, local_items_ = 0, expiring_items_ = 0,
+           overflow_headers_ = 0, wanted_local_bytes_ = 0;
   uint64_t used_bytes_ = 0;
   std::map<uint64_t, uint64_t> claimed_;  // location -> bytes in use there
 };

@@ -157,7 +157,7 @@ class Model {
     if (reservations_.size() >= 8) return;
     const std::string value = NewValue();
     Reservation reservation;
-    if (store_.ShardOfKey(key).Reserve(key, store_.Hash(key), value.size(), reservation) !=
+    if (store_.ShardOfKey(key).Reserve(key, store_.Hash(key), value.size(), reservation).status !=
         StoreStatus::kOk) {
       ++refused_;
       return;

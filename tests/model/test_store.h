@@ -15,8 +15,8 @@
 
 namespace kvd::test {
 
-// Under a sanitizer the same code runs ten times as long: tests that are large for the sake of being
-// large divide by this.
+// Under a sanitizer the same code runs ten times as long: tests that are large for the sake of
+// being large divide by this.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 inline constexpr uint64_t kSanitizerFactor = 10;
 #else
@@ -58,10 +58,27 @@ class TestStore {
     return *shards_[ShardOf(Hash(key), region_->geometry().shard_count)];
   }
 
-  WriteResult Put(std::string_view key, std::string_view value) {
-    return ShardOfKey(key).Put(key, Hash(key), value);
+  WriteResult Put(std::string_view key, std::string_view value, const WriteOptions& options = {}) {
+    return ShardOfKey(key).Put(key, Hash(key), value, options);
   }
-  WriteResult Delete(std::string_view key) { return ShardOfKey(key).Delete(key, Hash(key)); }
+  WriteResult Delete(std::string_view key, const WriteOptions& options = {}) {
+    return ShardOfKey(key).Delete(key, Hash(key), options);
+  }
+  WriteResult Increment(std::string_view key, int64_t delta, const WriteOptions& options = {}) {
+    return ShardOfKey(key).Increment(key, Hash(key), delta, options);
+  }
+  WriteResult Extend(std::string_view key, Shard::End end, std::string_view piece,
+                     const WriteOptions& options = {}, uint64_t value_bytes_max = kMiB) {
+    return ShardOfKey(key).Extend(key, Hash(key), end, piece, value_bytes_max, options);
+  }
+  WriteResult Touch(std::string_view key, const WriteOptions& options = {}) {
+    return ShardOfKey(key).Touch(key, Hash(key), options);
+  }
+  // Sets every shard's idea of the time to the clock's.
+  void RefreshClocks() {
+    for (const auto& shard : shards_) shard->RefreshClock();
+  }
+  uint64_t now_unix_us() const { return static_cast<uint64_t>(clock_.NowUnixUs()); }
   std::optional<std::string> Get(std::string_view key) {
     ItemView item;
     Slot slot;

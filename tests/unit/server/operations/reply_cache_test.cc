@@ -50,6 +50,19 @@ TEST_CASE(
   CHECK(cache.Judge({2, 3}, Write(7, kRequestRepeat), outcome) == Verdict::kExecute);
 }
 
+TEST_CASE("ReplyCache: a repeat of a TOUCH is told what became of it, but gets no value again") {
+  for (const uint8_t brings : {kReplyInline, kReplyHeld}) {
+    ReplyCache cache(4);
+    Outcome outcome = OutcomeOf(7, "value");
+    outcome.header.flags = static_cast<uint8_t>(brings | kReplyUserFlags);
+    cache.Remember({1, 1}, outcome);
+    REQUIRE(cache.Judge({1, 2}, Write(7, kRequestRepeat), outcome) == Verdict::kAnswered);
+    CHECK(outcome.header.flags == kReplyUserFlags);
+    CHECK(outcome.header.version == 70);
+    CHECK(outcome.payload.empty());
+  }
+}
+
 TEST_CASE("ReplyCache: a session that its client has replaced executes nothing more") {
   ReplyCache cache(4);
   Outcome outcome;
@@ -98,14 +111,14 @@ TEST_CASE(
   Reservation first;
   Reservation second;
   Outcome outcome;
-  REQUIRE(operations.BeginPut({1, 1}, request, hash, first, outcome));
+  REQUIRE(operations.BeginPulled({1, 1}, request, hash, first, outcome));
   request.header.flags |= kRequestRepeat;
-  REQUIRE(operations.BeginPut({1, 2}, request, hash, second, outcome));
+  REQUIRE(operations.BeginPulled({1, 2}, request, hash, second, outcome));
   std::memcpy(second.value, "second", 6);
-  outcome = operations.FinishPut({1, 2}, request.header, second, true);
+  outcome = operations.FinishPulled({1, 2}, request.header, second, true);
   CHECK(outcome.header.status == static_cast<uint16_t>(ReplyStatus::kOk));
   std::memcpy(first.value, "first!", 6);
-  outcome = operations.FinishPut({1, 1}, Write(1, kRequestPull), first, true);
+  outcome = operations.FinishPulled({1, 1}, Write(1, kRequestPull), first, true);
   CHECK(outcome.ends_session);
   ItemView item;
   Slot slot;
@@ -113,7 +126,7 @@ TEST_CASE(
   CHECK(item.value == "second");
   // A third try finds the reply, before anything is pulled for it.
   Reservation third;
-  REQUIRE_FALSE(operations.BeginPut({1, 2}, request, hash, third, outcome));
+  REQUIRE_FALSE(operations.BeginPulled({1, 2}, request, hash, third, outcome));
   CHECK(outcome.header.status == static_cast<uint16_t>(ReplyStatus::kOk));
   // Reads change nothing and are answered whatever the session.
   request.header = Write(9);

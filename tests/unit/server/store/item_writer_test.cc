@@ -46,7 +46,7 @@ TEST_CASE_METHOD(ItemWriterTest, "ItemWriter: an item is judged WRITING, then cu
       const std::string key(key_len, 'k');
       const std::string value(value_len, 'v');
       const ItemShape shape{key_len, value_len};
-      items_.WriteNew(kAt, 77, key, value);
+      items_.WriteNew(kAt, 77, {key, value});
       REQUIRE(Judge(kAt, shape) == ItemVerdict::kWriting);
       items_.MarkLive(kAt);
       REQUIRE(Judge(kAt, shape) == ItemVerdict::kCurrent);
@@ -72,7 +72,7 @@ TEST_CASE_METHOD(ItemWriterTest, "ItemWriter: an item is judged WRITING, then cu
 
 TEST_CASE_METHOD(ItemWriterTest,
                  "ItemWriter: a copy keeps the version and verifies at its own place only") {
-  items_.WriteNew(kAt, 5, "key", "value");
+  items_.WriteNew(kAt, 5, {"key", "value"});
   items_.MarkLive(kAt);
   items_.CopyNew(kElsewhere, kAt);
   const ItemShape shape{3, 5};
@@ -103,7 +103,7 @@ TEST_CASE_METHOD(ItemWriterTest,
 
 TEST_CASE_METHOD(ItemWriterTest,
                  "ItemWriter: an overwrite in place may change the length within the padding") {
-  items_.WriteNew(kAt, 1, "key", "12345");  // 24 + 8 bytes, no padding
+  items_.WriteNew(kAt, 1, {"key", "12345"});  // 24 + 8 bytes, no padding
   items_.MarkLive(kAt);
   items_.Overwrite(kAt, 2, "1");
   REQUIRE(Judge(kAt, {3, 1}) == ItemVerdict::kCurrent);

@@ -182,9 +182,9 @@ TEST_CASE("Shard: a full region refuses and changes nothing; deletes make room a
     REQUIRE(store.Put(keys.front(), std::string(2'000'000, 'y')).status == StoreStatus::kNoSpace);
     REQUIRE(store.Put("another", std::string(5 * kMiB, 'y')).status == StoreStatus::kNoSpace);
     Reservation reservation;
-    REQUIRE(store.shard().Reserve("more", store.Hash("more"), 2'000'000, reservation) ==
+    REQUIRE(store.shard().Reserve("more", store.Hash("more"), 2'000'000, reservation).status ==
             StoreStatus::kNoSpace);
-    REQUIRE(store.shard().Reserve("more", store.Hash("more"), UINT64_MAX, reservation) ==
+    REQUIRE(store.shard().Reserve("more", store.Hash("more"), UINT64_MAX, reservation).status ==
             StoreStatus::kNoSpace);
     REQUIRE(store.shard().stats().no_space >= 6);
     REQUIRE(Snapshot(store, keys) == before);
@@ -243,7 +243,7 @@ TEST_CASE(
   const uint64_t hash = store.Hash("key");
   const auto reserve = [&](std::string_view value) {
     Reservation reservation;
-    REQUIRE(shard.Reserve("key", hash, value.size(), reservation) == StoreStatus::kOk);
+    REQUIRE(shard.Reserve("key", hash, value.size(), reservation).status == StoreStatus::kOk);
     if (!value.empty()) std::memcpy(reservation.value, value.data(), value.size());
     return reservation;
   };
@@ -280,7 +280,7 @@ TEST_CASE(
   int number = 0;
   while (true) {
     const std::string key = "key" + std::to_string(number++);
-    REQUIRE(shard.Reserve(key, store.Hash(key), 0, reservation) == StoreStatus::kOk);
+    REQUIRE(shard.Reserve(key, store.Hash(key), 0, reservation).status == StoreStatus::kOk);
     std::vector<RegionOffset> rest;  // whatever else the heap could take
     while (const auto pages = store.region().AllocatePages(kPageBytes)) rest.push_back(*pages);
     const uint64_t used = shard.stats().heap_used_bytes;

@@ -1,0 +1,82 @@
+// What goes into a shard's operations and what comes out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "common/layout/slot.h"
+#include "server/store/item_writer.h"
+
+namespace kvd {
+
+enum class StoreStatus : uint8_t {
+  kOk,
+  kNotFound,         // the key has no item, and the operation or its condition needs one
+  kConditionFailed,  // the key has an item that does not meet the condition: `version` is its
+  kTooLarge,         // the value would become longer than it may
+  kNotNumber,        // the value is not a signed 64-bit number in canonical decimal
+  kOverflow,         // the sum is not a signed 64-bit number
+  kNoSpace,          // the region is full
+};
+
+// What a write asks of the item that is there. None, or one.
+enum class WriteCondition : uint8_t {
+  kNone,
+  kIfAbsent,   // otherwise kConditionFailed
+  kIfPresent,  // otherwise kNotFound
+  kIfVersion,  // otherwise kConditionFailed, or kNotFound if there is no item
+};
+
+struct WriteOptions {
+  WriteCondition condition = WriteCondition::kNone;
+  uint64_t version = 0;  // kIfVersion: the one that it must have
+  ItemExtras extras;     // of the item that is written
+};
+
+// What became of a write. On every status but kOk nothing has changed.
+struct WriteResult {
+  StoreStatus status = StoreStatus::kOk;
+  uint64_t version = 0;         // of the write; a DELETE has one too. kConditionFailed: of the item
+  Slot slot = kEmptySlot;       // where the item lies now; empty if there is none
+  uint64_t expiry_unix_us = 0;  // of the item that was written
+  int64_t number = 0;           // Increment: the new value
+};
+
+// Counters for the statistics; written by the owner, read by anybody (relaxed atomics inside).
+struct ShardStats {
+  uint64_t items = 0;
+  uint64_t user_bytes = 0;      // keys and values of live items
+  uint64_t local_items = 0;     // items that lie in their bucket: one READ
+  uint64_t expiring_items = 0;  // items that have an expiry
+  uint64_t buckets = 0;
+  uint64_t overflow_headers = 0;
+  uint64_t index_bytes = 0;      // segments of buckets
+  uint64_t heap_bytes = 0;       // pages the heap holds
+  uint64_t heap_used_bytes = 0;  // of these, in items and overflow headers
+  uint64_t puts = 0, deletes = 0, overwrites_in_place = 0, overwrites_moved = 0, splits = 0,
+           no_space = 0;
+  uint64_t expired_items = 0;  // that were taken away because their time had come
+  uint64_t expired_bytes = 0;  // that they occupied
+};
+
+// READs that cold GETs of all items would take, each item once.
+struct ReadCost {
+  uint64_t items = 0;
+  uint64_t reads = 0;
+};
+
+// An item's memory that is being filled (a PUT whose value is pulled from the peer). Move-only
+// token; give it to Commit or Abort exactly once.
+struct Reservation {
+  std::string_view key;        // as stored in the region
+  std::byte* value = nullptr;  // value_len bytes to fill
+  uint64_t value_len = 0;
+  uint64_t hash = 0;
+  Slot slot = kEmptySlot;
+  WriteOptions options;
+
+  std::string_view filled() const { return {reinterpret_cast<const char*>(value), value_len}; }
+};
+
+}  // namespace kvd
