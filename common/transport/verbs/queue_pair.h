@@ -22,6 +22,9 @@ namespace kvd::verbs {
 // 7: some devices take that for ever.
 inline constexpr uint8_t kAckTimeout = 14;
 inline constexpr uint8_t kRetryCount = 6;
+// The longest of it: a device may take up to four times as long for each try
+// (InfiniBand, 9.7.6.1.3).
+inline constexpr int64_t kDeviceGivesUpNs = (kRetryCount + 1) * 4 * (int64_t{4096} << kAckTimeout);
 // A sender whose peer has no receive posted tries again after 0.64 ms, without end. Credits see to
 // it that this happens only while a hostile peer drains the shared receives; what bounds it is each
 // operation's own deadline.

@@ -26,8 +26,8 @@ ReceivePool::~ReceivePool() { ibv_destroy_srq(srq_); }
 absl::Status ReceivePool::Grant(uint32_t count) {
   const std::lock_guard lock(mutex_);
   if (count > receives_max_ - granted_) {
-    return absl::ResourceExhaustedError(absl::StrCat("the shared receive queue of ", receives_max_,
-                                                     " is promised to other sessions"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("server full: ", receives_max_, " shared receives are promised to others"));
   }
   const uint32_t missing = granted_ + count > posted_ ? granted_ + count - posted_ : 0;
   KVD_RETURN_IF_ERROR(slots_.Reserve(missing));

@@ -97,6 +97,7 @@ class VerbsAcceptor final : public ConnectionOwner {
   absl::StatusOr<ChannelId> Open(uint32_t credits_wanted, const ReadDepth& depth,
                                  const std::function<absl::Status(QueuePair&)>& bring_up,
                                  Connection connection);
+  absl::StatusOr<VerbsServerEndpoint*> ReserveRoom(uint32_t credits);
   void Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why);
   void Ended(ChannelId channel, const absl::Status& cause);
 

@@ -79,19 +79,30 @@ absl::Status VerbsAcceptor::Accept(const CmEvent& event, CmId& id) {
   return absl::OkStatus();
 }
 
+// The endpoint with the fewest connections of those that have room.
+absl::StatusOr<VerbsServerEndpoint*> VerbsAcceptor::ReserveRoom(uint32_t credits) {
+  std::vector<VerbsServerEndpoint*> by_load = options_.endpoints;
+  std::stable_sort(by_load.begin(), by_load.end(),
+                   [](const VerbsServerEndpoint* a, const VerbsServerEndpoint* b) {
+                     return a->load() < b->load();
+                   });
+  absl::Status full;
+  for (VerbsServerEndpoint* endpoint : by_load) {
+    full = endpoint->Reserve(credits);
+    if (full.ok()) return endpoint;
+  }
+  return full;
+}
+
 absl::StatusOr<ChannelId> VerbsAcceptor::Open(
     uint32_t credits_wanted, const ReadDepth& depth,
     const std::function<absl::Status(QueuePair&)>& bring_up, Connection connection) {
   if (Going()) return gone_cause_;
   if (handshakes_ >= kHandshakesMax)
     return absl::ResourceExhaustedError("too many handshakes at once");
-  VerbsServerEndpoint& endpoint =
-      **std::min_element(options_.endpoints.begin(), options_.endpoints.end(),
-                         [](const VerbsServerEndpoint* a, const VerbsServerEndpoint* b) {
-                           return a->load() < b->load();
-                         });
   const uint32_t credits = std::clamp<uint32_t>(credits_wanted, 1, kCreditsMax);
-  KVD_RETURN_IF_ERROR(endpoint.Reserve(credits));
+  KVD_ASSIGN_OR_RETURN(VerbsServerEndpoint * reserved, ReserveRoom(credits));
+  VerbsServerEndpoint& endpoint = *reserved;
   QueuePairOptions wanted;
   wanted.pd = options_.device->pd;
   wanted.cq = endpoint.cq();

@@ -26,11 +26,10 @@ void Empty(int fd) {
   [[maybe_unused]] const ssize_t got = read(fd, &ignored, sizeof(ignored));
 }
 
-void SetTimer(int fd, int64_t interval_ns) {
+void SetTimer(int fd, int64_t due_ns) {
   itimerspec spec{};
-  spec.it_interval = {interval_ns / 1'000'000'000, interval_ns % 1'000'000'000};
-  spec.it_value = spec.it_interval;
-  timerfd_settime(fd, 0, &spec, nullptr);
+  spec.it_value = {due_ns / 1'000'000'000, due_ns % 1'000'000'000};
+  timerfd_settime(fd, TFD_TIMER_ABSTIME, &spec, nullptr);
 }
 
 }  // namespace
@@ -149,8 +148,10 @@ bool VerbsServerEndpoint::PrepareToSleep() {
     ready_count_ = cq_->Poll(ready_);
     if (ready_count_ > 0) return false;
   }
-  const int64_t tick_ns = !closing_.empty() ? kClosingTickNs : channels_.empty() ? 0 : kTickNs;
-  if (std::exchange(timer_ns_, tick_ns) != tick_ns) SetTimer(timer_.get(), tick_ns);
+  const int64_t due_ns = !closing_.empty()   ? RealClock::Get().NowMonotonicNs() + kClosingTickNs
+                         : channels_.empty() ? 0
+                                             : std::max<int64_t>(tick_at_ns_, 1);
+  if (std::exchange(timer_due_ns_, due_ns) != due_ns) SetTimer(timer_.get(), due_ns);
   return true;
 }
 

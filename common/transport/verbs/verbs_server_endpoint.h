@@ -43,7 +43,11 @@ class ConnectionOwner {
 class VerbsServerEndpoint final : public ServerEndpoint {
  public:
   static constexpr size_t kBatchMax = 32;
-  static constexpr int64_t kTickNs = 1'000'000'000;  // between keep-alives of a silent connection
+  static constexpr int64_t kTickNs = 1'000'000'000;  // between looks at silent connections
+  // A peer that cannot be reached any more is noticed within this: a connection that was silent for
+  // a whole tick is asked at the end of it, and then the device gives up.
+  static constexpr int64_t kDeadPathNs = 2 * kTickNs + kDeviceGivesUpNs;
+  static_assert(kDeadPathNs <= 4'000'000'000, "docs/operating.md says four seconds");
 
   struct Options {
     std::shared_ptr<const ServerDevice> device;
@@ -173,7 +177,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   size_t ready_count_ = 0;
   uint64_t polls_ = 0;
   int64_t tick_at_ns_ = 0;
-  int64_t timer_ns_ = 0;  // the timer's interval, 0: not set
+  int64_t timer_due_ns_ = 0;  // 0: not set
   bool armed_ = false;
   bool releasing_ = false;  // the device, as soon as no channel is left
 };

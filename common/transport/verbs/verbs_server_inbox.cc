@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/transport/verbs/server_event_batch.h"
@@ -21,7 +22,8 @@ absl::Status VerbsServerEndpoint::Reserve(uint32_t queue_credits) {
   const uint32_t entries = CqEntriesOf(queue_credits);
   if (cq_reserved_.fetch_add(entries, std::memory_order_relaxed) + entries > cq_->entries()) {
     cq_reserved_.fetch_sub(entries, std::memory_order_relaxed);
-    return absl::ResourceExhaustedError("no room in the completion queue");
+    return absl::ResourceExhaustedError(
+        absl::StrCat("server full: ", cq_->entries(), " completion queue entries are taken"));
   }
   const absl::Status granted = receives_->Grant(1);
   if (!granted.ok()) cq_reserved_.fetch_sub(entries, std::memory_order_relaxed);

@@ -27,9 +27,6 @@ namespace kvd {
 namespace verbs {
 namespace {
 
-constexpr uint32_t kCqEntriesWanted = 65536;
-constexpr uint32_t kSharedReceivesWanted = 16384;
-
 // The device to serve by, and its port: the named one, or the one with the bound address, or the
 // first that is active.
 absl::StatusOr<std::pair<std::string, uint8_t>> ChooseDevice(const std::string& named,
@@ -164,8 +161,8 @@ absl::Status Transport::Init() {
   KVD_ASSIGN_OR_RETURN(const ibv_port_attr port_facts, context->QueryPort(device_port_));
   LimitsWanted wanted;
   wanted.read_depth = options_.read_depth;
-  wanted.cq_entries = kCqEntriesWanted;
-  wanted.srq_receives = kSharedReceivesWanted;
+  wanted.cq_entries = options_.cq_entries;
+  wanted.srq_receives = options_.shared_receives;
   KVD_ASSIGN_OR_RETURN(limits_, ClampLimits(context->attributes(), port_facts, wanted));
   if (!limits_.notes.empty())
     options_.log(absl::StrCat("RDMA: ", context->name(), " allows ", limits_.notes));

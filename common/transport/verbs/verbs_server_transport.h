@@ -27,6 +27,10 @@ struct VerbsServerOptions {
   VerbsConnectMode connect = VerbsConnectMode::kCm;
   int gid_index = -1;       // kTcp only; -1: chosen
   uint8_t read_depth = 16;  // READs of one client under way at once, and of pulls from it
+  // Of each poller, cut to what the device has. A connection takes three entries for each credit
+  // and some, and a receive for each credit; who finds no room is refused with "server full: ...".
+  uint32_t cq_entries = 65536;
+  uint32_t shared_receives = 16384;
   // One line for each event that an operator should know of; any thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
