@@ -5,253 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/internal/client_core.h"
 #include "client/internal/connector.h"
-#include "client/internal/fork_guard.h"
-#include "client/internal/reply_status.h"
-#include "client/internal/scanner.h"
-#include "common/base/clock.h"
+#include "client/internal/target.h"
 #include "common/base/status_macros.h"
 
 namespace kvd {
-namespace {
 
-absl::Status CheckKey(std::string_view key) {
-  if (!key.empty() && key.size() <= kKeyBytesMax) [[likely]] {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      key.empty() ? "the key is empty; keys have 1 to 4096 bytes"
-                  : absl::StrCat("the key has ", key.size(), " bytes; keys have 1 to ", kKeyBytesMax));
-}
-
-ItemInfo InfoOf(const ItemView& item) {
-  return {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
-}
-
-}  // namespace
-
-class Client::Impl {
+class Client::Impl : public ClientCore {
  public:
-  Impl(Connector connector, const ClientOptions& options, std::unique_ptr<Session> session)
-      : connector_(std::move(connector)),
-        default_deadline_ns_(options.deadline.count()),
-        session_(std::move(session)),
-        fork_generation_(ForkGeneration()) {}
-
-  // True in a child of the process that made this client.
-  bool forked() const { return ForkGeneration() != fork_generation_; }
-
-  const std::string& target() const { return connector_.target().name; }
-
-  // Finds the key's item and calls `use(const ItemView&)` while its bytes are valid. NotFound if there is none.
-  template <typename Use>
-  absl::Status WithItem(std::string_view key, const OperationOptions& options, const Use& use) {
-    ItemView item;
-    if (FindInWindow(key, item)) [[likely]] {
-      return use(item);
-    }
-    return WithItemByMachine(key, options, use);
-  }
-
-  // Sends a request and waits for its reply, which is valid until the next call.
-  absl::StatusOr<ReplyView> Request(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
-                                    const OperationOptions& options) {
-    KVD_RETURN_IF_ERROR(EnsureSession(options));
-    RequestHeader header{};
-    header.opcode = static_cast<uint8_t>(opcode);
-    header.argument = argument;
-    absl::StatusOr<ReplyView> reply = session_->requester.Call(header, key, payload, DeadlineNs(options));
-    if (!reply.ok()) {
-      NoteFailure();
-      return reply;
-    }
-    KVD_RETURN_IF_ERROR(StatusOfReply(*reply, payload.size()));
-    return reply;
-  }
-
-  absl::Status Scan(const Visitor& visit, const OperationOptions& options) {
-    KVD_RETURN_IF_ERROR(EnsureSession(options));
-    const int64_t deadline_ns = options.deadline.count() > 0 ? DeadlineNs(options) : kNoDeadline;
-    Scanner scanner(session_->map, session_->reader, deadline_ns);
-    absl::Status status =
-        scanner.Run([&visit](const ItemView& item) { return visit(item.key, item.value, InfoOf(item)); });
-    if (!status.ok()) NoteFailure();
-    return status;
-  }
-
-  absl::StatusOr<PutResult> Put(std::string_view key, std::string_view value, const OperationOptions& options) {
-    KVD_RETURN_IF_ERROR(CheckKey(key));
-    KVD_RETURN_IF_ERROR(CheckValue(value, options));
-    KVD_ASSIGN_OR_RETURN(const ReplyView reply, Request(Opcode::kPut, key, value, 0, options));
-    session_->locations.Remember(session_->Hash(key), reply.header.slot);
-    return PutResult{reply.header.version};
-  }
-
-  const ClientCounters& counters() {
-    counters_ = counted_;
-    // A GET in the window is a hit; it reads the header, unless the location was known, and the item.
-    const uint64_t window_gets = window_finds_ + window_location_hits_;
-    counters_.gets += window_gets;
-    counters_.hits += window_gets;
-    counters_.location_hits += window_location_hits_;
-    counters_.reads += window_gets + window_finds_;
-    counters_.read_bytes += window_read_bytes_ + window_finds_ * kBucketHeaderBytes;
-    if (session_ != nullptr) AddSession(*session_, counters_);
-    return counters_;
-  }
-
- private:
-  static constexpr int64_t kNoDeadline = INT64_MAX;
-
-  // Refuses a value over the server's limit before anything is copied.
-  absl::Status CheckValue(std::string_view value, const OperationOptions& options) {
-    KVD_RETURN_IF_ERROR(EnsureSession(options));
-    const uint64_t limit = session_->channel->welcome().max_value_bytes;
-    if (value.size() <= limit) return absl::OkStatus();
-    return absl::OutOfRangeError(
-        absl::StrCat("value of ", value.size(), " bytes > --max_value ", limit, " on the server"));
-  }
-
-  int64_t DeadlineNs(const OperationOptions& options) const {
-    const int64_t timeout_ns = options.deadline.count() > 0 ? options.deadline.count() : default_deadline_ns_;
-    const int64_t now_ns = RealClock::Get().NowMonotonicNs();
-    return timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
-  }
-
-  // The usual case, in as few instructions as it takes: false says nothing about the key.
-  bool FindInWindow(std::string_view key, ItemView& item) {
-    if (forked() || session_ == nullptr || key.size() - 1 >= kKeyBytesMax) [[unlikely]] {
-      return false;
-    }
-    Session& session = *session_;
-    const uint64_t hash = session.Hash(key);
-    const Slot remembered = session.locations.Find(hash);
-    Slot slot = remembered;
-    if (remembered == kEmptySlot) [[likely]] {
-      if (!session.window_get.Find(key, hash, item, slot)) return false;
-      ++window_finds_;
-      session.locations.Remember(hash, slot);
-    } else {
-      if (!session.window_get.FindAt(key, slot, item)) return false;
-      ++window_location_hits_;
-    }
-    window_read_bytes_ += ItemBytesOf(slot);
-    return session.window_get.ServerAlive();
-  }
-
-  template <typename Use>
-  [[gnu::noinline]] absl::Status WithItemByMachine(std::string_view key, const OperationOptions& options,
-                                                   const Use& use) {
-    KVD_RETURN_IF_ERROR(CheckKey(key));
-    KVD_RETURN_IF_ERROR(EnsureSession(options));
-    ++counted_.gets;
-    absl::Status status = FindItem(key, options, use);
-    if (status.ok()) {
-      ++counted_.hits;
-    } else if (absl::IsNotFound(status)) {
-      ++counted_.misses;
-    } else {
-      NoteFailure();
-    }
-    return status;
-  }
-
-  template <typename Use>
-  absl::Status FindItem(std::string_view key, const OperationOptions& options, const Use& use) {
-    Session& session = *session_;
-    const uint64_t hash = session.Hash(key);
-    const Slot remembered = session.locations.Find(hash);
-    GetMachine& machine = session.machine;
-    // Loads from a mapped region take a bounded number of rounds, so no clock is needed until the server is asked.
-    const int64_t deadline_ns = session.channel->window().empty() ? DeadlineNs(options) : kNoDeadline;
-    const GetMachine::Need first =
-        remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
-    KVD_ASSIGN_OR_RETURN(const GetMachine::Need need, session.reader.Run(machine, first, deadline_ns));
-    if (need == GetMachine::Need::kFound) {
-      if (machine.slot() == remembered) {
-        ++counted_.location_hits;
-      } else {
-        session.locations.Remember(hash, machine.slot());
-      }
-      return use(machine.item());
-    }
-    if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
-    return FindItemByRequest(key, hash, DeadlineNs(options), use);
-  }
-
-  template <typename Use>
-  absl::Status FindItemByRequest(std::string_view key, uint64_t hash, int64_t deadline_ns, const Use& use) {
-    Session& session = *session_;
-    ++counted_.gets_by_request;
-    RequestHeader header{};
-    header.opcode = static_cast<uint8_t>(Opcode::kGet);
-    for (;;) {
-      KVD_ASSIGN_OR_RETURN(const ReplyView reply, session.requester.Call(header, key, {}, deadline_ns));
-      KVD_RETURN_IF_ERROR(StatusOfReply(reply, 0));
-      if ((reply.header.flags & kReplyInline) != 0) {
-        ItemView item;
-        item.version = reply.header.version;
-        item.key = key;
-        item.value = reply.payload;
-        item.expiry_unix_us = reply.header.expiry_unix_us;
-        item.user_flags = reply.header.user_flags;
-        return use(item);
-      }
-      if ((reply.header.flags & kReplyHeld) == 0) {
-        return absl::DataLossError("the server answered a GET with neither a value nor a location");
-      }
-      const uint64_t version = reply.header.version;
-      const Slot slot = reply.header.slot;
-      KVD_ASSIGN_OR_RETURN(
-          const GetMachine::Need need,
-          session.reader.Run(session.machine, session.machine.StartHeld(key, hash, slot, version), deadline_ns));
-      RequestHeader release{};
-      release.opcode = static_cast<uint8_t>(Opcode::kRelease);
-      session.requester.Notify(release, {});
-      if (need == GetMachine::Need::kFound) return use(session.machine.item());
-      // The lease ended before the item was read; the loop ends with the deadline that Call keeps.
-    }
-  }
-
-  // A session whose server is gone is replaced; the operation that found that out has failed already.
-  absl::Status EnsureSession(const OperationOptions& options) {
-    if (forked()) [[unlikely]] {
-      return absl::FailedPreconditionError("this client was made before fork(); make one in the child");
-    }
-    if (session_ != nullptr) [[likely]] {
-      return absl::OkStatus();
-    }
-    KVD_ASSIGN_OR_RETURN(session_, connector_.Reconnect(DeadlineNs(options)));
-    return absl::OkStatus();
-  }
-
-  void NoteFailure() {
-    if (session_->channel->status().ok()) return;
-    AddSession(*session_, counted_);
-    session_.reset();
-  }
-
-  static void AddSession(const Session& session, ClientCounters& sum) {
-    const GetMachineCounters& machine = session.machine.counters();
-    sum.reads += session.reader.reads();
-    sum.read_bytes += session.reader.read_bytes();
-    sum.torn_reads += machine.torn_reads;
-    sum.moved_items += machine.moved_items;
-    sum.redirects += machine.redirects;
-    sum.confirmations += machine.confirmations;
-    sum.stale_locations += machine.stale_locations;
-    sum.requests += session.requester.requests();
-  }
-
-  Connector connector_;
-  const int64_t default_deadline_ns_;
-  std::unique_ptr<Session> session_;  // null after it broke, until the next operation
-  const uint32_t fork_generation_;
-  uint64_t window_finds_ = 0;
-  uint64_t window_location_hits_ = 0;
-  uint64_t window_read_bytes_ = 0;  // of items
-  ClientCounters counted_;   // of operations, and of sessions that have ended
-  ClientCounters counters_;  // what counters() last returned
+  using ClientCore::ClientCore;
 };
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -262,13 +25,14 @@ Client::~Client() {
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::string_view target, const ClientOptions& options) {
   if (options.deadline.count() <= 0) return absl::InvalidArgumentError("the deadline must be longer than zero");
-  KVD_ASSIGN_OR_RETURN(Target parsed, ParseTarget(target));
-  KVD_ASSIGN_OR_RETURN(Connector connector, Connector::Create(std::move(parsed), options));
-  const int64_t deadline_ns = RealClock::Get().NowMonotonicNs() + options.deadline.count();
-  KVD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, connector.Connect(deadline_ns));
-  return std::unique_ptr<Client>(
-      new Client(std::make_unique<Impl>(std::move(connector), options, std::move(session))));
+  KVD_ASSIGN_OR_RETURN(std::vector<Target> targets, ParseTargets(target));
+  KVD_ASSIGN_OR_RETURN(Connector connector, Connector::Create(std::move(targets), options));
+  auto impl = std::make_unique<Impl>(std::move(connector), options);
+  KVD_RETURN_IF_ERROR(impl->Open(impl->DeadlineNs({})));
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
+
+// --- Reading ---
 
 absl::Status Client::Get(std::string_view key, std::string& value, ItemInfo* info, const OperationOptions& options) {
   return impl_->WithItem(key, options, [&value, info](const ItemView& item) {
@@ -297,19 +61,10 @@ absl::StatusOr<size_t> Client::GetInto(std::string_view key, std::span<char> buf
       return absl::OutOfRangeError(
           absl::StrCat("the value has ", length, " bytes, the buffer ", buffer.size()));
     }
-    std::memcpy(buffer.data(), item.value.data(), length);
+    if (length != 0) std::memcpy(buffer.data(), item.value.data(), length);
     return absl::OkStatus();
   }));
   return length;
-}
-
-absl::StatusOr<PutResult> Client::Put(std::string_view key, std::string_view value, const OperationOptions& options) {
-  return impl_->Put(key, value, options);
-}
-
-absl::Status Client::Delete(std::string_view key, const OperationOptions& options) {
-  KVD_RETURN_IF_ERROR(CheckKey(key));
-  return impl_->Request(Opcode::kDelete, key, {}, 0, options).status();
 }
 
 absl::StatusOr<bool> Client::Exists(std::string_view key, const OperationOptions& options) {
@@ -319,19 +74,163 @@ absl::StatusOr<bool> Client::Exists(std::string_view key, const OperationOptions
   return status;
 }
 
+absl::Status Client::MultiGet(std::span<const std::string_view> keys, std::span<GetResult> results,
+                              const OperationOptions& options) {
+  return impl_->MultiGet(keys, results, options);
+}
+
+// --- Writing ---
+
+absl::StatusOr<WriteResult> Client::Put(std::string_view key, std::string_view value, const WriteOptions& options) {
+  Request request;
+  KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kPut, key, value, 0, options, request));
+  return WriteResult{request.reply.version};
+}
+
+absl::Status Client::Delete(std::string_view key, const WriteOptions& options) {
+  Request request;
+  return impl_->Write(Opcode::kDelete, key, {}, 0, options, request);
+}
+
+absl::StatusOr<IncrementResult> Client::Increment(std::string_view key, int64_t delta, const WriteOptions& options) {
+  Request request;
+  KVD_RETURN_IF_ERROR(
+      impl_->Write(Opcode::kIncrement, key, {}, static_cast<uint64_t>(delta), options, request));
+  return IncrementResult{static_cast<int64_t>(request.reply.result), request.reply.version};
+}
+
+absl::StatusOr<WriteResult> Client::Append(std::string_view key, std::string_view piece, const WriteOptions& options) {
+  Request request;
+  KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kAppend, key, piece, 0, options, request));
+  return WriteResult{request.reply.version};
+}
+
+absl::StatusOr<WriteResult> Client::Prepend(std::string_view key, std::string_view piece, const WriteOptions& options) {
+  Request request;
+  KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kPrepend, key, piece, 0, options, request));
+  return WriteResult{request.reply.version};
+}
+
+absl::StatusOr<WriteResult> Client::Touch(std::string_view key, const WriteOptions& options) {
+  Request request;
+  KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kTouch, key, {}, 0, options, request));
+  return WriteResult{request.reply.version};
+}
+
+absl::Status Client::GetAndTouch(std::string_view key, std::string& value, ItemInfo* info,
+                                 const WriteOptions& options) {
+  return impl_->GetAndTouch(key, value, info, options);
+}
+
+std::vector<absl::StatusOr<WriteResult>> Client::MultiPut(std::span<const PutRequest> puts,
+                                                          const WriteOptions& options) {
+  std::vector<Request> requests(puts.size());
+  for (size_t i = 0; i < puts.size(); ++i) {
+    requests[i].key = puts[i].key;
+    requests[i].payload = puts[i].value;
+  }
+  const std::vector<absl::Status> statuses = impl_->WriteAll(Opcode::kPut, requests, options);
+  std::vector<absl::StatusOr<WriteResult>> results;
+  results.reserve(puts.size());
+  for (size_t i = 0; i < puts.size(); ++i) {
+    if (statuses[i].ok()) {
+      results.emplace_back(WriteResult{requests[i].reply.version});
+    } else {
+      results.emplace_back(statuses[i]);
+    }
+  }
+  return results;
+}
+
+std::vector<absl::Status> Client::MultiDelete(std::span<const std::string_view> keys, const WriteOptions& options) {
+  std::vector<Request> requests(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) requests[i].key = keys[i];
+  return impl_->WriteAll(Opcode::kDelete, requests, options);
+}
+
+absl::StatusOr<uint64_t> Client::Flush(std::string_view prefix, const OperationOptions& options) {
+  if (prefix.size() > kKeyBytesMax) return absl::InvalidArgumentError("the prefix is longer than any key");
+  uint64_t deleted = 0;
+  for (uint64_t cursor = 0;;) {
+    Request request;
+    request.header.opcode = static_cast<uint8_t>(Opcode::kFlush);
+    request.header.argument = cursor;
+    request.key = prefix;
+    KVD_RETURN_IF_ERROR(impl_->CallForOk(request, impl_->DeadlineNs(options.deadline)));
+    deleted += request.reply.value_len;
+    cursor = request.reply.result;
+    if (cursor == 0) return deleted;
+  }
+}
+
+// --- Many operations under way ---
+
+void Client::StartGet(std::string_view key, Async async, const OperationOptions& options) {
+  impl_->StartGet(key, nullptr, std::move(async), options);
+}
+
+void Client::StartGetInto(std::string_view key, std::span<char> buffer, Async async, const OperationOptions& options) {
+  impl_->StartGet(key, &buffer, std::move(async), options);
+}
+
+void Client::StartPut(std::string_view key, std::string_view value, Async async, const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kPut, key, value, 0, std::move(async), options);
+}
+
+void Client::StartDelete(std::string_view key, Async async, const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kDelete, key, {}, 0, std::move(async), options);
+}
+
+void Client::StartIncrement(std::string_view key, int64_t delta, Async async, const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kIncrement, key, {}, static_cast<uint64_t>(delta), std::move(async), options);
+}
+
+void Client::StartAppend(std::string_view key, std::string_view piece, Async async, const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kAppend, key, piece, 0, std::move(async), options);
+}
+
+void Client::StartPrepend(std::string_view key, std::string_view piece, Async async, const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kPrepend, key, piece, 0, std::move(async), options);
+}
+
+void Client::StartTouch(std::string_view key, Async async, const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kTouch, key, {}, 0, std::move(async), options);
+}
+
+size_t Client::Poll(std::span<Completion> completions) { return impl_->Poll(completions); }
+
+size_t Client::Wait(std::span<Completion> completions, std::chrono::nanoseconds timeout) {
+  return impl_->Wait(completions, timeout.count());
+}
+
+size_t Client::outstanding() const { return impl_->async().outstanding(); }
+
+// --- All keys, the server, and this client ---
+
+absl::StatusOr<std::string> Client::Scan(const Visitor& visit, const ScanOptions& options) {
+  return impl_->Scan(visit, options);
+}
+
 absl::StatusOr<std::chrono::nanoseconds> Client::Ping(const OperationOptions& options) {
   const int64_t before_ns = RealClock::Get().NowMonotonicNs();
-  KVD_RETURN_IF_ERROR(impl_->Request(Opcode::kPing, {}, {}, 0, options).status());
+  Request request;
+  request.header.opcode = static_cast<uint8_t>(Opcode::kPing);
+  KVD_RETURN_IF_ERROR(impl_->CallForOk(request, impl_->DeadlineNs(options.deadline)));
   return std::chrono::nanoseconds(RealClock::Get().NowMonotonicNs() - before_ns);
 }
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(const OperationOptions& options) {
   std::string text;
   for (uint64_t whole = 1; text.size() < whole;) {
-    KVD_ASSIGN_OR_RETURN(const ReplyView reply, impl_->Request(Opcode::kStat, {}, {}, text.size(), options));
-    whole = reply.header.value_len;
-    if (reply.payload.empty() && text.size() < whole) return absl::DataLossError("the statistics ended early");
-    text.append(reply.payload);
+    Request request;
+    request.header.opcode = static_cast<uint8_t>(Opcode::kStat);
+    request.header.argument = text.size();
+    KVD_RETURN_IF_ERROR(impl_->CallForOk(request, impl_->DeadlineNs(options.deadline)));
+    whole = request.reply.value_len;
+    if (request.reply_payload.empty() && text.size() < whole) {
+      return absl::DataLossError("the statistics ended early");
+    }
+    text.append(request.reply_payload);
   }
   std::vector<std::pair<std::string, std::string>> stats;
   for (std::string_view rest = text; !rest.empty();) {
@@ -344,10 +243,10 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(c
   return stats;
 }
 
-absl::Status Client::Scan(const Visitor& visit, const OperationOptions& options) { return impl_->Scan(visit, options); }
+int64_t Client::ServerUnixUs() const { return impl_->connection().clock().NowUnixUs(); }
 
 const ClientCounters& Client::counters() const { return impl_->counters(); }
 
-const std::string& Client::target() const { return impl_->target(); }
+const std::string& Client::target() const { return impl_->connection().connector().name(); }
 
 }  // namespace kvd

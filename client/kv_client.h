@@ -1,8 +1,8 @@
-// The kvd client library: this header is all of it that applications include.
+// The kvd client library: this header is all of it that applications include. docs/client.md has complete programs.
 //
 //   absl::StatusOr<std::unique_ptr<kvd::Client>> client = kvd::Client::Connect("shm:/run/kvd/kvd.sock");
 //   if (!client.ok()) ...
-//   absl::StatusOr<kvd::PutResult> put = client.value()->Put("greeting", "hello");
+//   absl::StatusOr<kvd::WriteResult> put = client.value()->Put("greeting", "hello");
 //   std::string value;
 //   if (put.ok() && client.value()->Get("greeting", value).ok()) std::cout << value;
 //
@@ -12,20 +12,32 @@
 // Errors, for every operation:
 //   code               meaning                                           retry?                      who acts
 //   NOT_FOUND          the key had no value at some moment of the call   as you like                 application
-//   INVALID_ARGUMENT   key empty or over 4096 bytes; bad target          no                          application
-//   OUT_OF_RANGE       value over the server's --max_value               no                          application
-//   RESOURCE_EXHAUSTED the region is full; nothing was changed           after deletes               operator
+//   ABORTED            the condition of a write did not hold             after reading again         application
+//   INVALID_ARGUMENT   key empty or over 4096 bytes; bad target, option  no                          application
+//                      or cursor; INCREMENT of what is no number
+//   OUT_OF_RANGE       value over the server's --max_value, or over the  no                          application
+//                      buffer; INCREMENT beyond 64 bits
+//   RESOURCE_EXHAUSTED the region is full; nothing was changed. Or this  after deletes               operator
+//                      process has no memory to register
 //   DEADLINE_EXCEEDED  not done in time; a write may still take effect   reads yes, writes: see below application
 //   UNAVAILABLE        no server there, it went away, or it is full      yes, with back-off          operator
 //   PERMISSION_DENIED  not admitted, or the socket may not be opened     no                          operator
-//   FAILED_PRECONDITION no common protocol version                       no                          operator
+//   FAILED_PRECONDITION no common protocol version; used after fork()    no                          operator
+//   UNIMPLEMENTED      the server is older than this operation           no                          operator
 //   DATA_LOSS          the server or its memory broke the format         no                          operator, and us
 //   UNKNOWN            a write was sent and its answer lost: it took     read first                  application
 //                      effect once or not at all
 //
-// Threads: a Client may be used by one thread at a time. Make one per thread; they are cheap.
-// Calls block up to their deadline. After fork() the child must not use the parent's clients: FAILED_PRECONDITION. It may
-// destroy them, which gives nothing back and disturbs nobody.
+// When the session with the server breaks, the client makes a new one by itself, and operations that are under way go on in
+// it: reads begin anew; writes that were sent are sent again, and take effect once, as long as it is the same kvd. If kvd
+// was started anew meanwhile, they end as UNKNOWN. Until there is a server again, operations wait up to their deadline
+// (ClientOptions::wait_for_server) while the client tries with a back-off of 1 ms to 1 s, with jitter. An attempt to connect
+// happens in the calls of this library, so an operation may return up to 50 ms after its deadline meanwhile.
+//
+// Threads: a Client may be used by one thread at a time. Make one per thread; they are cheap. The library has no threads of
+// its own. Calls block up to their deadline, except where Start... and Poll say otherwise.
+// After fork() the child must not use the parent's clients: FAILED_PRECONDITION. It may destroy them, which gives nothing
+// back and disturbs nobody.
 #pragma once
 
 #include <chrono>
@@ -48,8 +60,11 @@ struct ClientOptions {
   std::chrono::nanoseconds deadline = std::chrono::seconds(5);
   // Shown in the server's log and statistics. At most 23 printable characters are kept.
   std::string name;
-  // Requests that may be outstanding; the server may grant fewer.
+  // Requests that may be outstanding at the server, which may grant fewer; more wait in the client.
   uint32_t credits = 16;
+  // Operations that find no server wait for one up to their deadline. False: they fail with UNAVAILABLE, or UNKNOWN, as soon
+  // as an attempt to connect has failed.
+  bool wait_for_server = true;
   // Reads each bucket whole, as over RDMA, also where the region is shared memory. To count READs, not for speed.
   bool read_whole_buckets = false;
   // Locations of items that are remembered, 16 bytes each; rounded up to a power of two. A remembered item takes one
@@ -67,15 +82,82 @@ struct OperationOptions {
   std::chrono::nanoseconds deadline{0};  // 0: the client's
 };
 
-// What a GET learns besides the value.
+// When a write takes effect at all. If it does not hold, the write ends as ABORTED (NOT_FOUND where an item was asked for and
+// the key has none) and changes nothing.
+struct Condition {
+  enum class Kind : uint8_t { kNone, kIfAbsent, kIfPresent, kIfVersion };
+
+  static Condition IfAbsent() { return {Kind::kIfAbsent, 0}; }
+  static Condition IfPresent() { return {Kind::kIfPresent, 0}; }
+  // `version`: as a GET or an earlier write returned it.
+  static Condition IfVersion(uint64_t version) { return {Kind::kIfVersion, version}; }
+
+  Kind kind = Kind::kNone;
+  uint64_t version = 0;
+};
+
+struct WriteOptions {
+  std::chrono::nanoseconds deadline{0};  // 0: the client's
+  Condition condition = {};
+  // When the item expires: a time to live from now on, or a moment of Unix time by the server's clock; at most one of them.
+  // Neither: never; but INCREMENT, APPEND and PREPEND then keep what the item has. A moment that has passed: at once.
+  std::chrono::microseconds ttl{0};
+  int64_t expiry_unix_us = 0;
+  uint32_t user_flags = 0;  // kept with the item for the application; PUT only
+};
+
+// What is known of an item besides its value.
 struct ItemInfo {
   uint64_t version = 0;     // grows with every write of the key, also across delete and re-insertion
   uint32_t user_flags = 0;
   int64_t expiry_unix_us = 0;  // 0: never
 };
 
-struct PutResult {
+struct WriteResult {
+  uint64_t version = 0;  // of the item as it is now; of the deletion for a DELETE
+};
+
+struct IncrementResult {
+  int64_t value = 0;
   uint64_t version = 0;
+};
+
+struct GetResult {
+  absl::Status status;
+  std::string value;  // unspecified unless status is OK
+  ItemInfo info;
+};
+
+struct PutRequest {
+  std::string_view key;
+  std::string_view value;
+};
+
+// What became of an operation that was started.
+struct Completion {
+  uint64_t tag = 0;
+  absl::Status status;
+  std::string value;   // GET
+  size_t length = 0;   // GET into a buffer: of the value
+  ItemInfo info;       // GET: of the item. Writes: the version
+  int64_t number = 0;  // INCREMENT: the new value
+};
+
+// How a started operation comes back: `done` is called by Poll or Wait (never by Start... itself); without it they
+// return the completion. `done` may start further operations, and must not call Poll, Wait or anything that blocks.
+struct Async {
+  uint64_t tag = 0;
+  std::function<void(Completion& completion)> done;
+};
+
+struct ScanOptions {
+  std::chrono::nanoseconds deadline{0};  // for the whole scan; 0: none
+  std::string_view prefix;               // only keys that begin with it
+  // Where to go on: what an earlier Scan returned. Empty: from the beginning. A cursor is good for one run of kvd: after a
+  // restart it is FAILED_PRECONDITION, for there is nothing left to go on with.
+  std::string cursor;
+  // Stops after the bucket in which so many items have been visited. 0: at the end.
+  uint64_t count = 0;
 };
 
 // Counted since Connect; only this client object's own operations.
@@ -85,6 +167,7 @@ struct ClientCounters {
   uint64_t misses = 0;
   uint64_t reads = 0;            // one-sided reads: READs, or their equivalent in loads
   uint64_t read_bytes = 0;
+  uint64_t read_chains = 0;      // doorbells for them, where the region is remote
   uint64_t torn_reads = 0;       // reads that did not verify and were repeated
   uint64_t moved_items = 0;      // items found DEAD or WRITING and looked up again
   uint64_t redirects = 0;        // buckets that had been split
@@ -92,18 +175,24 @@ struct ClientCounters {
   uint64_t location_hits = 0;    // GETs answered by one exact read of a remembered location
   uint64_t stale_locations = 0;  // remembered locations that held the key's item no more
   uint64_t gets_by_request = 0;  // GETs that the server had to answer
+  uint64_t expired = 0;          // items that were found, and not returned since their time had passed
   uint64_t requests = 0;         // requests sent, of any kind
+  uint64_t repeated = 0;         // of these, sent again after a session had ended
+  uint64_t reconnects = 0;       // sessions made after the first
 };
 
 class Client {
  public:
   // `target`: "shm:PATH", a bare path beginning with '/', or empty for the default socket of this user; "rdma:HOST:PORT" or
-  // "HOST:PORT" for a kvd that is reached by RDMA (an IPv6 address in brackets; port 7711 if "rdma:" names none). Blocks up
-  // to the deadline. UNAVAILABLE names where and what was wrong; INVALID_ARGUMENT names the target.
+  // "HOST:PORT" for a kvd that is reached by RDMA (an IPv6 address in brackets; port 7711 if "rdma:" names none). Several,
+  // separated by commas, are ways to the same kvd in order of preference: the next is taken while one does not work. Blocks
+  // up to the deadline. UNAVAILABLE names where and what was wrong; INVALID_ARGUMENT names the target.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(std::string_view target, const ClientOptions& options = {});
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
+
+  // --- Reading ---
 
   // Stores the key's current value in `value`, whose capacity is reused; `info` may be null. On any error `value` is
   // unspecified but valid.
@@ -115,14 +204,89 @@ class Client {
   // message says how long), which is then unspecified.
   absl::StatusOr<size_t> GetInto(std::string_view key, std::span<char> buffer, const OperationOptions& options = {});
 
-  // Ok once the server has acknowledged: every later GET, by any client, sees this value or a later one.
-  absl::StatusOr<PutResult> Put(std::string_view key, std::string_view value, const OperationOptions& options = {});
-
-  // NOT_FOUND if there was nothing to delete.
-  absl::Status Delete(std::string_view key, const OperationOptions& options = {});
-
   // One-sided, like Get, without copying the value out.
   absl::StatusOr<bool> Exists(std::string_view key, const OperationOptions& options = {});
+
+  // GETs of many keys at once: over RDMA the READs of all go out as chains under one doorbell each, as many as the connection
+  // lets be outstanding. `results` has as many elements as `keys`, and gets a status each; a key may occur twice. The capacity
+  // of the strings is reused. Each GET is linearizable, the batch as a whole is no snapshot. INVALID_ARGUMENT: the sizes
+  // differ. Otherwise OK, whatever the keys' own statuses.
+  absl::Status MultiGet(std::span<const std::string_view> keys, std::span<GetResult> results,
+                        const OperationOptions& options = {});
+
+  // --- Writing ---
+
+  // Ok once the server has acknowledged: every later GET, by any client, sees this value or a later one.
+  absl::StatusOr<WriteResult> Put(std::string_view key, std::string_view value, const WriteOptions& options = {});
+
+  // NOT_FOUND if there was nothing to delete. Of the options: deadline, and the condition IfVersion.
+  absl::Status Delete(std::string_view key, const WriteOptions& options = {});
+
+  // Adds to a value that is a signed 64-bit number in decimal ("-12"; no spaces, no leading zeroes). A key without an item
+  // counts as 0, unless the condition asks for one.
+  absl::StatusOr<IncrementResult> Increment(std::string_view key, int64_t delta, const WriteOptions& options = {});
+
+  // Puts `piece` behind, or before, the value that is there; a key without an item gets it as its value, unless the condition
+  // asks for one. IfAbsent is INVALID_ARGUMENT: that is Put.
+  absl::StatusOr<WriteResult> Append(std::string_view key, std::string_view piece, const WriteOptions& options = {});
+  absl::StatusOr<WriteResult> Prepend(std::string_view key, std::string_view piece, const WriteOptions& options = {});
+
+  // Sets the item's expiry as the options say; without ttl and expiry_unix_us it never expires any more. The item has a new
+  // version then. NOT_FOUND. Conditions: IfVersion.
+  absl::StatusOr<WriteResult> Touch(std::string_view key, const WriteOptions& options);
+  // The same, and returns the value that was touched.
+  absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info, const WriteOptions& options);
+
+  // A status for each, in order; all are sent before the first answer is waited for. Of two writes of one key in a batch
+  // either may come last.
+  std::vector<absl::StatusOr<WriteResult>> MultiPut(std::span<const PutRequest> puts, const WriteOptions& options = {});
+  std::vector<absl::Status> MultiDelete(std::span<const std::string_view> keys, const WriteOptions& options = {});
+
+  // Deletes all items whose keys begin with `prefix`, all if it is empty, and returns how many. An item that is written
+  // while this runs may stay. The deadline is for each step, of which there are many.
+  absl::StatusOr<uint64_t> Flush(std::string_view prefix, const OperationOptions& options = {});
+
+  // --- Many operations under way ---
+
+  // These return at once: key and value are copied. Whatever is wrong comes back as the completion's status. As many may be
+  // under way as there is memory for; beyond credits and READ depth they wait in the client. Nothing moves but in Poll, Wait
+  // and the blocking calls.
+  void StartGet(std::string_view key, Async async, const OperationOptions& options = {});
+  // `buffer` stays the caller's, and untouched, until the completion.
+  void StartGetInto(std::string_view key, std::span<char> buffer, Async async, const OperationOptions& options = {});
+  void StartPut(std::string_view key, std::string_view value, Async async, const WriteOptions& options = {});
+  void StartDelete(std::string_view key, Async async, const WriteOptions& options = {});
+  void StartIncrement(std::string_view key, int64_t delta, Async async, const WriteOptions& options = {});
+  void StartAppend(std::string_view key, std::string_view piece, Async async, const WriteOptions& options = {});
+  void StartPrepend(std::string_view key, std::string_view piece, Async async, const WriteOptions& options = {});
+  void StartTouch(std::string_view key, Async async, const WriteOptions& options = {});
+
+  // Moves what is under way on, calls callbacks, and stores completions that have none in `completions`; returns how many
+  // were stored and called. Never blocks, except for an attempt to connect after the session broke.
+  size_t Poll(std::span<Completion> completions);
+
+  // As Poll, and blocks until there is at least one completion or `timeout` has passed: 0 then, or if nothing is under way.
+  size_t Wait(std::span<Completion> completions, std::chrono::nanoseconds timeout);
+
+  // Operations that were started and have not come back.
+  size_t outstanding() const;
+
+  // For event loops: a descriptor that is readable when Poll has something to do, valid as long as the client, and to be
+  // waited for only after PrepareToSleep has returned true; false: call Poll again first. It is the client's: do not read it.
+  // ResourceExhausted: no descriptors.
+  absl::StatusOr<int> EventFd();
+  bool PrepareToSleep();
+
+  // --- All keys ---
+
+  // Calls `visit(key, value, info)` for every item, reading the region one-sidedly; stops early when it returns false.
+  // A key that is present all the time is visited at least once; one that is written meanwhile may be visited twice,
+  // with both values. The views are valid during the call only. `visit` must not use this client. Returns the cursor to go on
+  // with, empty at the end; one from an early stop visits the items of its bucket again.
+  using Visitor = std::function<bool(std::string_view key, std::string_view value, const ItemInfo& info)>;
+  absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options = {});
+
+  // --- The server, and this client ---
 
   // A request to the server and back; returns how long it took.
   absl::StatusOr<std::chrono::nanoseconds> Ping(const OperationOptions& options = {});
@@ -130,12 +294,9 @@ class Client {
   // The server's statistics as name and value, in the server's order.
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Stats(const OperationOptions& options = {});
 
-  // Calls `visit(key, value, info)` for every item, reading the region one-sidedly; stops early when it returns false.
-  // A key that is present all the time is visited at least once; one that is written meanwhile may be visited twice,
-  // with both values. The views are valid during the call only. The deadline, if given, is for the whole scan; without
-  // one there is none. `visit` must not use this client.
-  using Visitor = std::function<bool(std::string_view key, std::string_view value, const ItemInfo& info)>;
-  absl::Status Scan(const Visitor& visit, const OperationOptions& options = {});
+  // The server's clock now, in microseconds of Unix time: what expiry is judged by. It is known to within the time that the
+  // quickest exchange with the server took, plus 1/1000 of the time since then.
+  int64_t ServerUnixUs() const;
 
   const ClientCounters& counters() const;
 

@@ -33,11 +33,14 @@ class ClientStore : public KeyValueStore {
   }
 
   absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value) override {
-    KVD_ASSIGN_OR_RETURN(const PutResult result, client_->Put(key, value, options_));
+    KVD_ASSIGN_OR_RETURN(const WriteResult result,
+                         client_->Put(key, value, {.deadline = options_.deadline}));
     return result.version;
   }
 
-  absl::Status Delete(std::string_view key) override { return client_->Delete(key, options_); }
+  absl::Status Delete(std::string_view key) override {
+    return client_->Delete(key, {.deadline = options_.deadline});
+  }
 
   absl::StatusOr<bool> Exists(std::string_view key) override {
     return client_->Exists(key, options_);
@@ -48,11 +51,13 @@ class ClientStore : public KeyValueStore {
   absl::StatusOr<Statistics> Stats() override { return client_->Stats(options_); }
 
   absl::Status Scan(const Visitor& visit) override {
+    ScanOptions scan;
+    scan.deadline = options_.deadline;
     return client_->Scan(
         [&visit](std::string_view key, std::string_view value, const kvd::ItemInfo& info) {
           return visit(key, value, FromLibrary(info));
         },
-        options_);
+        scan).status();
   }
 
   uint64_t GetsByRequest() const override { return client_->counters().gets_by_request; }

@@ -19,12 +19,40 @@ constexpr int64_t kBackOffMaxNs = 1'000'000'000;
 
 }  // namespace
 
-absl::StatusOr<Connector> Connector::Create(Target target, const ClientOptions& options) {
-  KVD_ASSIGN_OR_RETURN(const uint64_t id, RandomU64FromOs());
-  return Connector(std::move(target), options, id == 0 ? 1 : id);
+Connector::Connector(std::vector<Target> targets, const ClientOptions& options, uint64_t client_id)
+    : targets_(std::move(targets)), options_(options), client_id_(client_id), random_(client_id) {
+  for (const Target& target : targets_) {
+    if (!name_.empty()) name_ += ',';
+    name_ += target.name;
+  }
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(int64_t deadline_ns) {
+absl::StatusOr<Connector> Connector::Create(std::vector<Target> targets, const ClientOptions& options) {
+  KVD_ASSIGN_OR_RETURN(const uint64_t id, RandomU64FromOs());
+  return Connector(std::move(targets), options, id == 0 ? 1 : id);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(const Clock& clock, int64_t deadline_ns) {
+  return ConnectBefore(targets_.size(), clock, deadline_ns);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectBefore(size_t index, const Clock& clock, int64_t deadline_ns) {
+  absl::Status error;
+  for (size_t i = 0; i < index; ++i) {
+    auto session = ConnectTo(i, clock, deadline_ns);
+    if (session.ok()) return session;
+    const bool away = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
+    if (error.ok() || (away && !absl::IsUnavailable(session.status()))) error = session.status();
+  }
+  return error;
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectTo(size_t index, const Clock& clock, int64_t deadline_ns) {
+  KVD_ASSIGN_OR_RETURN(std::unique_ptr<ClientChannel> channel, OpenChannel(targets_[index], deadline_ns));
+  return std::make_unique<Session>(std::move(channel), index, options_, &clock);
+}
+
+absl::StatusOr<std::unique_ptr<ClientChannel>> Connector::OpenChannel(const Target& target, int64_t deadline_ns) {
   Hello hello{};
   hello.magic = kHelloMagic;
   hello.version_min = kProtocolVersion;
@@ -33,24 +61,19 @@ absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(int64_t deadline_ns)
   hello.credits_wanted = options_.credits;
   hello.pid = static_cast<uint32_t>(getpid());
   options_.name.copy(hello.name, sizeof(hello.name) - 1);
-  KVD_ASSIGN_OR_RETURN(std::unique_ptr<ClientChannel> channel, OpenChannel(hello, deadline_ns));
-  return std::make_unique<Session>(std::move(channel), options_);
+  if (target.kind == Target::Kind::kShm) return ShmClientChannel::Connect(target.socket_path, hello, deadline_ns);
+  VerbsTarget verbs;
+  verbs.host = target.host;
+  verbs.port = target.port;
+  verbs.device = options_.rdma_device;
+  verbs.connect = options_.rdma_connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
+  verbs.gid_index = options_.rdma_gid_index;
+  return VerbsClientChannel::Connect(verbs, hello, deadline_ns);
 }
 
-absl::StatusOr<std::unique_ptr<ClientChannel>> Connector::OpenChannel(const Hello& hello, int64_t deadline_ns) {
-  if (target_.kind == Target::Kind::kShm) return ShmClientChannel::Connect(target_.socket_path, hello, deadline_ns);
-  VerbsTarget target;
-  target.host = target_.host;
-  target.port = target_.port;
-  target.device = options_.rdma_device;
-  target.connect = options_.rdma_connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
-  target.gid_index = options_.rdma_gid_index;
-  return VerbsClientChannel::Connect(target, hello, deadline_ns);
-}
-
-absl::StatusOr<std::unique_ptr<Session>> Connector::Reconnect(int64_t deadline_ns) {
+absl::StatusOr<std::unique_ptr<Session>> Connector::Reconnect(const Clock& clock, int64_t deadline_ns) {
   if (!last_error_.ok() && RealClock::Get().NowMonotonicNs() < next_attempt_ns_) return last_error_;
-  auto session = Connect(deadline_ns);
+  auto session = Connect(clock, deadline_ns);
   if (session.ok()) {
     last_error_ = absl::OkStatus();
     back_off_ns_ = 0;

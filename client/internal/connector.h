@@ -1,8 +1,12 @@
 // Makes the sessions of a client object: the first one, and new ones after the server went away.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,25 +19,35 @@ namespace kvd {
 
 class Connector {
  public:
-  // Unavailable if the system gives no random numbers.
-  static absl::StatusOr<Connector> Create(Target target, const ClientOptions& options);
+  // `targets`: at least one; ways to the same kvd in order of preference. Unavailable if the system gives no random numbers.
+  static absl::StatusOr<Connector> Create(std::vector<Target> targets, const ClientOptions& options);
 
-  const Target& target() const { return target_; }
+  // All targets, for people.
+  const std::string& name() const { return name_; }
 
-  // One attempt. Blocks up to the deadline; errors as ShmClientChannel::Connect.
-  absl::StatusOr<std::unique_ptr<Session>> Connect(int64_t deadline_ns);
+  // `clock`, the server's as this client knows it, outlives the session. One attempt for each target until one works. Blocks up to the deadline; errors as ShmClientChannel::Connect and
+  // VerbsClientChannel::Connect, of the first target that failed in another way than by being away, else of the first.
+  absl::StatusOr<std::unique_ptr<Session>> Connect(const Clock& clock, int64_t deadline_ns);
 
-  // An attempt after a session broke; within the back-off of an earlier failed attempt it fails at once, with that
+  // The same with the targets before `index` only.
+  absl::StatusOr<std::unique_ptr<Session>> ConnectBefore(size_t index, const Clock& clock, int64_t deadline_ns);
+
+  // As Connect, after a session broke; within the back-off of an earlier failed attempt it fails at once, with that
   // attempt's error. The back-off doubles from 1 ms to 1 s, with jitter so that clients do not return in step.
-  absl::StatusOr<std::unique_ptr<Session>> Reconnect(int64_t deadline_ns);
+  absl::StatusOr<std::unique_ptr<Session>> Reconnect(const Clock& clock, int64_t deadline_ns);
+
+  // Why the last attempt failed; Ok if it did not. And when the next one may be made.
+  const absl::Status& last_error() const { return last_error_; }
+  int64_t next_attempt_ns() const { return last_error_.ok() ? 0 : next_attempt_ns_; }
 
  private:
-  Connector(Target target, const ClientOptions& options, uint64_t client_id)
-      : target_(std::move(target)), options_(options), client_id_(client_id), random_(client_id) {}
+  Connector(std::vector<Target> targets, const ClientOptions& options, uint64_t client_id);
 
-  absl::StatusOr<std::unique_ptr<ClientChannel>> OpenChannel(const Hello& hello, int64_t deadline_ns);
+  absl::StatusOr<std::unique_ptr<Session>> ConnectTo(size_t index, const Clock& clock, int64_t deadline_ns);
+  absl::StatusOr<std::unique_ptr<ClientChannel>> OpenChannel(const Target& target, int64_t deadline_ns);
 
-  Target target_;
+  std::vector<Target> targets_;
+  std::string name_;
   ClientOptions options_;
   uint64_t client_id_;
   Random random_;

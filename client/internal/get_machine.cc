@@ -135,11 +135,14 @@ GetMachine::Need GetMachine::OnBucketCount(std::span<const std::byte> bytes) {
 }
 
 ItemVerdict GetMachine::Judge(std::span<const std::byte> bytes, RegionOffset location, uint64_t held_version) {
-  const ItemExpectation expected{map_.geometry().incarnation, location, key_, held_version};
+  const ItemExpectation expected{map_.geometry().incarnation, location, key_, held_version, map_.server_clock()};
   const ItemVerdict verdict = JudgeItem(bytes, expected, item_);
   switch (verdict) {
     case ItemVerdict::kCurrent:
     case ItemVerdict::kOtherKey:
+      break;
+    case ItemVerdict::kExpired:
+      ++counters_.expired;
       break;
     case ItemVerdict::kTorn:
       ++counters_.torn_reads;
@@ -175,7 +178,9 @@ GetMachine::Need GetMachine::NextCandidate() {
     read_after_ = true;
     const uint64_t in_bucket = ToBytes(location) - ToBytes(bucket_offset_);  // wraps to huge below the bucket
     if (in_bucket < bucket_bytes_.size() && item_bytes <= bucket_bytes_.size() - in_bucket) {
-      if (Judge(bucket_bytes_.subspan(in_bucket, item_bytes), location) == ItemVerdict::kCurrent) return Need::kFound;
+      const ItemVerdict verdict = Judge(bucket_bytes_.subspan(in_bucket, item_bytes), location);
+      if (verdict == ItemVerdict::kCurrent) return Need::kFound;
+      if (verdict == ItemVerdict::kExpired) return Need::kAbsent;
       continue;
     }
     return Ask(State::kItem, location, item_bytes, Into::kItem);
@@ -184,7 +189,10 @@ GetMachine::Need GetMachine::NextCandidate() {
 }
 
 GetMachine::Need GetMachine::OnItem(std::span<const std::byte> bytes) {
-  if (Judge(bytes, LocationOf(slot_)) == ItemVerdict::kCurrent) return Need::kFound;
+  const ItemVerdict verdict = Judge(bytes, LocationOf(slot_));
+  if (verdict == ItemVerdict::kCurrent) return Need::kFound;
+  // The key's current item: no confirmation makes it clearer that there is nothing to be returned.
+  if (verdict == ItemVerdict::kExpired) return Need::kAbsent;
   return NextCandidate();
 }
 
@@ -245,13 +253,17 @@ GetMachine::Need GetMachine::OnConfirm(std::span<const std::byte> bytes) {
 }
 
 GetMachine::Need GetMachine::OnRemembered(std::span<const std::byte> bytes) {
-  if (Judge(bytes, LocationOf(slot_)) == ItemVerdict::kCurrent) return Need::kFound;
+  const ItemVerdict verdict = Judge(bytes, LocationOf(slot_));
+  if (verdict == ItemVerdict::kCurrent) return Need::kFound;
+  if (verdict == ItemVerdict::kExpired) return Need::kAbsent;
   ++counters_.stale_locations;
   return ReadBucket();
 }
 
 GetMachine::Need GetMachine::OnHeld(std::span<const std::byte> bytes) {
-  if (Judge(bytes, LocationOf(slot_), held_version_) == ItemVerdict::kCurrent) return Need::kFound;
+  const ItemVerdict verdict = Judge(bytes, LocationOf(slot_), held_version_);
+  if (verdict == ItemVerdict::kCurrent) return Need::kFound;
+  if (verdict == ItemVerdict::kExpired) return Need::kAbsent;
   return Need::kAskServer;
 }
 

@@ -34,7 +34,18 @@ struct GetMachineCounters {
   uint64_t moved_items = 0;
   uint64_t redirects = 0;
   uint64_t confirmations = 0;
+  uint64_t expired = 0;          // items whose time had passed
   uint64_t stale_locations = 0;  // remembered locations that did not hold the key's current item any more
+
+  GetMachineCounters& operator+=(const GetMachineCounters& other) {
+    torn_reads += other.torn_reads;
+    moved_items += other.moved_items;
+    redirects += other.redirects;
+    confirmations += other.confirmations;
+    stale_locations += other.stale_locations;
+    expired += other.expired;
+    return *this;
+  }
 };
 
 class GetMachine {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/layout/item.h"
 #include "common/layout/slot.h"
 #include "common/protocol/geometry.h"
@@ -14,16 +15,19 @@ namespace kvd {
 
 class RegionMap {
  public:
-  // `item_bytes_max`: no item of this region occupies more; a slot that claims more is not believed.
-  RegionMap(const Geometry& geometry, uint64_t item_bytes_max)
+  // `item_bytes_max`: no item of this region occupies more; a slot that claims more is not believed. `server_clock`: what
+  // items expire by, null for never; it outlives the map.
+  RegionMap(const Geometry& geometry, uint64_t item_bytes_max, const Clock* server_clock = nullptr)
       : geometry_(geometry),
         item_bytes_max_(item_bytes_max),
+        server_clock_(server_clock),
         segment_shift_(std::countr_zero(geometry.buckets_per_segment())),
         bucket_shift_(std::countr_zero(geometry.bucket_bytes)),
         tables_(geometry.shard_count),
         segments_(geometry.directory_entries, 0) {}
 
   const Geometry& geometry() const { return geometry_; }
+  const Clock* server_clock() const { return server_clock_; }
 
   // True if a slot may point to where it does: inside the region, not longer than any item.
   bool Plausible(Slot slot) const {
@@ -81,6 +85,7 @@ class RegionMap {
 
   Geometry geometry_;
   uint64_t item_bytes_max_;
+  const Clock* server_clock_;
   int segment_shift_;  // of buckets per segment
   int bucket_shift_;   // of bytes per bucket
   std::vector<Table> tables_;  // by shard

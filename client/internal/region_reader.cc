@@ -18,8 +18,9 @@ constexpr int kPauseRoundsMax = 8;  // up to 2^8 pauses, some microseconds; then
 
 }  // namespace
 
-RegionReader::RegionReader(ClientChannel& channel)
+RegionReader::RegionReader(ClientChannel& channel, ReadQueue& queue)
     : channel_(channel),
+      queue_(queue),
       window_(channel.window()),
       buffers_{{channel, kBucketBytesMax}, {channel, kItemBufferFloorBytes}, {channel, kScratchBufferFloorBytes}} {}
 
@@ -38,7 +39,7 @@ absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachi
 }
 
 absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::Read& read, int64_t deadline_ns) {
-  if (posted_id_ != 0) [[unlikely]] {
+  if (!ticket_.done) [[unlikely]] {
     // Given up at its deadline: until it completes it may still land in a buffer, and over bytes judged in the meantime.
     KVD_RETURN_IF_ERROR(AwaitPosted(deadline_ns));
   }
@@ -56,25 +57,26 @@ absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::
 }
 
 absl::Status RegionReader::PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns) {
-  const uint64_t id = next_read_id_++;
-  const ReadOp op{read.offset, read.length, into, id};
-  KVD_RETURN_IF_ERROR(channel_.PostReads(std::span(&op, 1)));
-  posted_id_ = id;
+  ticket_.offset = read.offset;
+  ticket_.length = read.length;
+  ticket_.into = into;
+  queue_.Submit(ticket_);
   return AwaitPosted(deadline_ns);
 }
 
 absl::Status RegionReader::AwaitPosted(int64_t deadline_ns) {
   for (;;) {
-    ReadCompletion completion;
-    while (channel_.PollReads(std::span(&completion, 1)) == 1) {
-      if (completion.id != posted_id_) continue;
-      posted_id_ = 0;
-      if (completion.ok) return absl::OkStatus();
-      const absl::Status status = channel_.status();
-      return status.ok() ? absl::UnavailableError("a READ failed") : status;
-    }
+    KVD_RETURN_IF_ERROR(queue_.Pump());
+    if (ticket_.done) break;
     KVD_RETURN_IF_ERROR(channel_.Wait(deadline_ns));
+    // Woken by a reply that is not taken here: Wait returns at once until it is.
+    if (!ticket_.done && RealClock::Get().NowMonotonicNs() > deadline_ns) {
+      return absl::DeadlineExceededError("a READ has not completed in time");
+    }
   }
+  if (ticket_.ok) return absl::OkStatus();
+  const absl::Status status = channel_.status();
+  return status.ok() ? absl::UnavailableError("a READ failed") : status;
 }
 
 absl::Status RegionReader::CheckAlive() {

@@ -10,14 +10,15 @@
 #include "absl/status/statusor.h"
 #include "client/internal/get_machine.h"
 #include "client/internal/read_buffer.h"
+#include "client/internal/read_queue.h"
 #include "common/transport/client_channel.h"
 
 namespace kvd {
 
 class RegionReader {
  public:
-  // `channel` outlives the reader.
-  explicit RegionReader(ClientChannel& channel);
+  // `channel` and `queue`, which is the channel's, outlive the reader.
+  RegionReader(ClientChannel& channel, ReadQueue& queue);
 
   // Drives `machine` from `need` until it needs no more reads and returns what it ended with. The machine's item() then
   // points into this reader's buffers: valid until the next read. Blocks up to the monotonic clock's `deadline_ns`:
@@ -33,6 +34,12 @@ class RegionReader {
   // Ok if the server that owns the region is alive; looks at memory only where the region is mapped.
   absl::Status CheckAlive();
 
+  // A READ that somebody else posts: for the counters.
+  void CountRead(uint64_t bytes) {
+    ++reads_;
+    read_bytes_ += bytes;
+  }
+
   uint64_t reads() const { return reads_; }
   uint64_t read_bytes() const { return read_bytes_; }
 
@@ -41,12 +48,12 @@ class RegionReader {
   absl::Status AwaitPosted(int64_t deadline_ns);
 
   ClientChannel& channel_;
+  ReadQueue& queue_;
   const std::span<const std::byte> window_;
   ReadBuffer buffers_[3];  // by GetMachine::Into
   uint64_t reads_ = 0;
   uint64_t read_bytes_ = 0;
-  uint64_t next_read_id_ = 1;
-  uint64_t posted_id_ = 0;  // READ that has not completed; 0: none
+  ReadTicket ticket_;  // not done after a deadline: its READ may still land
 };
 
 }  // namespace kvd

@@ -14,7 +14,10 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
     case ReplyStatus::kNotFound:
       return absl::NotFoundError("no such key");
     case ReplyStatus::kConditionFailed:
-      return absl::AbortedError("the condition did not hold");
+      return absl::AbortedError(reply.header.version == 0
+                                    ? "the condition did not hold: the key has no item"
+                                    : absl::StrCat("the condition did not hold: the key has an item of version ",
+                                                   reply.header.version));
     case ReplyStatus::kTooLarge:
       return absl::OutOfRangeError(absl::StrCat("value of ", value_bytes, " bytes > --max_value ",
                                                 reply.header.value_len, " on the server"));
@@ -32,10 +35,31 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
       return absl::UnavailableError("the server is shutting down");
     case ReplyStatus::kBusy:
       return absl::UnavailableError(absl::StrCat("the server is busy: ", text));
+    case ReplyStatus::kNotNumber:
+      return absl::InvalidArgumentError("the value is not a signed 64-bit number in decimal");
+    case ReplyStatus::kOverflow:
+      return absl::OutOfRangeError("the sum does not fit a signed 64-bit number; the value is unchanged");
     case ReplyStatus::kInternal:
       break;
   }
   return absl::InternalError(absl::StrCat("server error ", reply.header.status, ": ", text));
+}
+
+absl::Status StatusOfWithdrawn(RequestQueue::Progress progress, uint8_t opcode, const absl::Status& away) {
+  switch (progress) {
+    case RequestQueue::Progress::kSent:
+      return absl::DeadlineExceededError("sent, and not answered in time; a write may still take effect");
+    case RequestQueue::Progress::kUnanswered:
+      if (!IsWrite(opcode)) break;
+      return absl::UnknownError(
+          absl::StrCat("sent, and the session ended before the answer: it took effect once or not at all; read before you "
+                       "write again. There was no new session in time: ",
+                       away.message()));
+    case RequestQueue::Progress::kUnsent:
+      break;
+  }
+  if (!away.ok()) return away;
+  return absl::DeadlineExceededError("not sent: all credits are held by requests that are unanswered");
 }
 
 }  // namespace kvd

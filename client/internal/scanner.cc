@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/layout/checked_word.h"
 #include "common/layout/superblock.h"
@@ -61,14 +64,18 @@ absl::StatusOr<Scanner::Pass> Scanner::VisitSlots(const Slot (&slots)[kSlotsPerH
     KVD_ASSIGN_OR_RETURN(const auto bytes,
                          reader_.Read({LocationOf(slot), ItemBytesOf(slot), Into::kItem}, deadline_ns_));
     ItemView item;
-    const ItemExpectation any_key{map_.geometry().incarnation, LocationOf(slot), {}, 0};
-    if (JudgeItem(bytes, any_key, item) != ItemVerdict::kCurrent) {
+    const ItemExpectation any_key{map_.geometry().incarnation, LocationOf(slot), {}, 0, map_.server_clock()};
+    const ItemVerdict verdict = JudgeItem(bytes, any_key, item);
+    if (verdict == ItemVerdict::kExpired) continue;
+    if (verdict != ItemVerdict::kCurrent) {
       pass = Pass::kAgain;
       continue;
     }
     if (!met_.insert(item.version).second) continue;
     KVD_RETURN_IF_ERROR(reader_.CheckAlive());
-    if (!visit(item)) return Pass::kStopped;
+    const Answer answer = visit(item);
+    if (answer == Answer::kNext) ++visited_;
+    if (answer == Answer::kStop) return Pass::kStopped;
   }
   return pass;
 }
@@ -127,22 +134,57 @@ absl::StatusOr<bool> Scanner::ScanBucket(uint32_t shard, BucketIndex bucket, con
       absl::StrCat("bucket ", ToNumber(bucket), " of shard ", shard, " never came to rest: damaged memory?"));
 }
 
-absl::Status Scanner::Run(const Visit& visit) {
-  for (uint32_t shard = 0; shard < map_.geometry().shard_count; ++shard) {
-    KVD_ASSIGN_OR_RETURN(uint32_t count, BucketCount(shard));
-    split_off_ = 0;
-    for (uint32_t bucket = 0; bucket < count; ++bucket) {
-      KVD_RETURN_IF_ERROR(LearnSegmentOf(shard, BucketIndex{bucket}));
-      KVD_ASSIGN_OR_RETURN(const bool go_on, ScanBucket(shard, BucketIndex{bucket}, visit));
-      if (!go_on) return absl::OkStatus();
-      if (bucket + 1 == count) {
-        KVD_ASSIGN_OR_RETURN(const uint32_t grown, BucketCount(shard));
-        count = std::max({count, grown, split_off_ + 1});
-      }
+// False: stopped before the shard's end.
+absl::StatusOr<bool> Scanner::ScanShard(ScanPosition& position, uint64_t count, const Visit& visit) {
+  const uint32_t shard = position.shard;
+  split_off_ = position.split_off;
+  KVD_ASSIGN_OR_RETURN(uint32_t buckets, BucketCount(shard));
+  for (;;) {
+    if (position.bucket >= buckets) {
+      KVD_ASSIGN_OR_RETURN(const uint32_t grown, BucketCount(shard));
+      buckets = std::max({buckets, grown, split_off_ + 1});
+      if (position.bucket >= buckets) break;
     }
-    map_.LearnBucketCount(shard, count);
+    if (count != 0 && visited_ >= count) return false;
+    KVD_RETURN_IF_ERROR(LearnSegmentOf(shard, BucketIndex{position.bucket}));
+    KVD_ASSIGN_OR_RETURN(const bool go_on, ScanBucket(shard, BucketIndex{position.bucket}, visit));
+    position.split_off = split_off_;
+    if (!go_on) return false;
+    ++position.bucket;
   }
+  map_.LearnBucketCount(shard, buckets);
+  return true;
+}
+
+absl::Status Scanner::Run(ScanPosition& position, uint64_t count, const Visit& visit) {
+  visited_ = 0;
+  for (; position.shard < map_.geometry().shard_count; position = ScanPosition{.shard = position.shard + 1}) {
+    KVD_ASSIGN_OR_RETURN(const bool done, ScanShard(position, count, visit));
+    if (!done) return reader_.CheckAlive();
+  }
+  position.at_end = true;
   return reader_.CheckAlive();
+}
+
+std::string FormatCursor(const ScanPosition& position, uint64_t incarnation) {
+  if (position.at_end) return {};
+  return absl::StrCat(absl::Hex(incarnation, absl::kZeroPad16), "-", absl::Hex(position.shard), "-",
+                      absl::Hex(position.bucket), "-", absl::Hex(position.split_off));
+}
+
+absl::StatusOr<ScanPosition> ParseCursor(std::string_view cursor, uint64_t incarnation) {
+  ScanPosition position;
+  if (cursor.empty()) return position;
+  const std::vector<std::string> parts = absl::StrSplit(ToAbsl(cursor), '-');
+  uint64_t of = 0;
+  if (parts.size() != 4 || !absl::SimpleHexAtoi(parts[0], &of) || !absl::SimpleHexAtoi(parts[1], &position.shard) ||
+      !absl::SimpleHexAtoi(parts[2], &position.bucket) || !absl::SimpleHexAtoi(parts[3], &position.split_off)) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", ToAbsl(cursor), "\" is no cursor of a scan"));
+  }
+  if (of != incarnation) {
+    return absl::FailedPreconditionError("the cursor is of an earlier run of kvd: begin the scan anew");
+  }
+  return position;
 }
 
 }  // namespace kvd

@@ -4,15 +4,16 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <utility>
 
-#include "absl/status/statusor.h"
 #include "client/internal/get_machine.h"
 #include "client/internal/location_cache.h"
+#include "client/internal/read_queue.h"
+#include "client/internal/read_slots.h"
 #include "client/internal/region_map.h"
 #include "client/internal/region_reader.h"
-#include "client/internal/requester.h"
-#include "client/kv_client.h"
 #include "client/internal/window_get.h"
+#include "client/kv_client.h"
 #include "common/base/hash.h"
 #include "common/layout/item.h"
 #include "common/protocol/handshake.h"
@@ -21,26 +22,35 @@
 namespace kvd {
 
 struct Session {
-  Session(std::unique_ptr<ClientChannel> admitted, const ClientOptions& options)
+  // Reading a bucket whole saves round trips; where the region is mapped there are none to save.
+  Session(std::unique_ptr<ClientChannel> admitted, size_t target, const ClientOptions& options,
+          const Clock* server_clock)
       : channel(std::move(admitted)),
+        target_index(target),
+        whole_buckets(options.read_whole_buckets || channel->window().empty()),
         map(GeometryOf(channel->welcome()),
             // A slot rounds sizes up by less than 1/128.
-            RoundUpItemSize(ItemBytes(kItemFlagsKnown, kKeyBytesMax, channel->welcome().max_value_bytes))),
-        reader(*channel),
-        requester(*channel),
-        // Reading a bucket whole saves round trips; where the region is mapped there are none to save.
-        machine(map, options.read_whole_buckets || channel->window().empty()),
+            RoundUpItemSize(ItemBytes(kItemFlagsKnown, kKeyBytesMax, channel->welcome().max_value_bytes)),
+            server_clock),
+        reads(*channel),
+        reader(*channel, reads),
+        machine(map, whole_buckets),
+        slots(*channel, map, whole_buckets),
         window_get(options.read_whole_buckets ? nullptr : channel->window().data(), map),
         locations(options.location_cache_entries),
         hash_seed(map.geometry().hash_seed()) {}
 
   uint64_t Hash(std::string_view key) const { return HashKey(key, hash_seed); }
+  bool mapped() const { return !channel->window().empty(); }
 
   std::unique_ptr<ClientChannel> channel;
+  const size_t target_index;  // which of the client's targets it leads to
+  const bool whole_buckets;
   RegionMap map;
-  RegionReader reader;
-  Requester requester;
+  ReadQueue reads;
+  RegionReader reader;  // for one GET or scan at a time, which waits
   GetMachine machine;
+  ReadSlots slots;  // for GETs that are started
   WindowGet window_get;
   LocationCache locations;
   const uint64_t hash_seed;

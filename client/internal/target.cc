@@ -89,4 +89,15 @@ absl::StatusOr<Target> ParseTarget(std::string_view text) {
   return RdmaTarget(text, text, /*port_needed=*/true);
 }
 
+absl::StatusOr<std::vector<Target>> ParseTargets(std::string_view text) {
+  std::vector<Target> targets;
+  for (;;) {
+    const size_t comma = text.find(',');
+    KVD_ASSIGN_OR_RETURN(Target target, ParseTarget(text.substr(0, comma)));
+    targets.push_back(std::move(target));
+    if (comma == std::string_view::npos) return targets;
+    text.remove_prefix(comma + 1);
+  }
+}
+
 }  // namespace kvd

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -25,5 +26,8 @@ struct Target {
 // another host (or this one) by RDMA; an IPv6 address stands in brackets. InvalidArgument names the target and what is
 // wrong with it.
 absl::StatusOr<Target> ParseTarget(std::string_view text);
+
+// Several, separated by commas. At least one comes back.
+absl::StatusOr<std::vector<Target>> ParseTargets(std::string_view text);
 
 }  // namespace kvd

@@ -64,7 +64,8 @@ struct WindowGetSteps {
 
   [[gnu::always_inline]] static bool Judge(const WindowGet& get, std::string_view key, Slot slot, uint64_t bytes,
                                            ItemView& item) {
-    const ItemExpectation expected{get.map_.geometry().incarnation, LocationOf(slot), key, 0};
+    const ItemExpectation expected{get.map_.geometry().incarnation, LocationOf(slot), key, 0,
+                                   get.map_.server_clock()};
     return JudgeItem(std::span<const std::byte>(get.buffer_, bytes), expected, item) == ItemVerdict::kCurrent;
   }
 
@@ -147,6 +148,13 @@ KVD_AVX2 [[gnu::flatten]] bool FindAvx2(WindowGet& get, std::string_view key, ui
 #endif
 
 }  // namespace
+
+void WindowGet::Prefetch(uint64_t hash) const {
+  if (window_ == nullptr) return;
+  const BucketHeader* const header = Steps::HeaderOf(*this, hash);
+  __builtin_prefetch(header);
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(header) + kCacheLineBytes);
+}
 
 WindowGet::WindowGet(const std::byte* window, const RegionMap& map)
     : window_(window),

@@ -33,6 +33,9 @@ class WindowGet {
   // The same for an item whose slot is known.
   bool FindAt(std::string_view key, Slot slot, ItemView& item) { return find_at_(*this, key, slot, item); }
 
+  // Brings what a Find of this hash will look at first into the cache.
+  void Prefetch(uint64_t hash) const;
+
   // True if the server that owns the region lived after everything that this thread has loaded so far.
   bool ServerAlive() const {
     // The partner is the kernel, which marks the lifeline before it releases what lets the next kvd start.

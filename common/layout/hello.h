@@ -42,6 +42,8 @@ enum class WelcomeStatus : uint32_t {
 // Welcome::flags. The server still has the replies to everything that this client id sent in earlier sessions with this
 // incarnation: what was not answered may be sent again (kRequestRepeat) and takes effect once.
 inline constexpr uint32_t kWelcomeRepliesKept = 1;
+// The server evicts, and wants to know what is read one-sidedly: HITS.
+inline constexpr uint32_t kWelcomeWantsHits = 2;
 
 struct Welcome {
   uint64_t magic;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/base/checksum.h"
+#include "common/base/clock.h"
 #include "common/layout/item.h"
 
 namespace kvd {
@@ -18,6 +19,7 @@ enum class ItemVerdict : uint8_t {
   kDead,      // replaced, deleted or moved since its location was learned: look in the index again
   kWriting,   // not yet acknowledged, or being overwritten: look again
   kTorn,      // the bytes are not one whole item of this place: look again; after a few times ask the server
+  kExpired,   // whole, LIVE and of `key`, and its time has passed: the key has no value
 };
 
 // An item's fields, pointing into the bytes that were judged.
@@ -35,6 +37,7 @@ struct ItemExpectation {
   RegionOffset location{};    // where the bytes were read
   std::string_view key;       // empty: any key (iteration)
   uint64_t held_version = 0;  // not 0: the server holds this version for us, so DEAD is as good as LIVE
+  const Clock* clock = nullptr;  // the server's, as the reader knows it: judges expiry; null: expiry is not judged
 };
 
 namespace internal {
@@ -113,6 +116,10 @@ inline ItemVerdict JudgeItem(std::span<const std::byte> copy, const ItemExpectat
   const char* const key = reinterpret_cast<const char*>(copy.data()) + key_at;
   if (!expected.key.empty() && (key_len != expected.key.size() || !internal::SameBytes(key, expected.key.data(), key_len))) {
     return ItemVerdict::kOtherKey;
+  }
+  if (options.expiry_unix_us != 0 && expected.clock != nullptr) [[unlikely]] {
+    const int64_t now_us = expected.clock->NowUnixUs();
+    if (now_us > 0 && options.expiry_unix_us <= static_cast<uint64_t>(now_us)) return ItemVerdict::kExpired;
   }
   item.version = version;
   item.key = std::string_view(key, key_len);

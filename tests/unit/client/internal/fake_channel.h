@@ -37,6 +37,8 @@ class FakeChannel : public ClientChannel {
     std::string payload;
   };
 
+  void set_credits(uint32_t credits) { welcome_.credits = credits; }
+
   absl::Status status() override { return status_; }
 
   absl::StatusOr<TransferBuffer> Allocate(size_t bytes) override {

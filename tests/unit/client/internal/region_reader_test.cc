@@ -19,7 +19,7 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 struct Fixture {
   explicit Fixture(bool mapped)
-      : channel(region, mapped), reader(channel), map(region.geometry(), 1 << 20) {}
+      : channel(region, mapped), queue(channel), reader(channel, queue), map(region.geometry(), 1 << 20) {}
 
   absl::StatusOr<Need> Get(std::string_view key, int64_t deadline_ns = kNever) {
     return reader.Run(machine, machine.Start(key, region.Hash(key)), deadline_ns);
@@ -27,6 +27,7 @@ struct Fixture {
 
   TestRegion region{7};
   FakeChannel channel;
+  ReadQueue queue;
   RegionReader reader;
   RegionMap map;
   GetMachine machine{map, true};
@@ -136,7 +137,8 @@ TEST_CASE("RegionReader: buffers of the channel go back to it") {
   TestRegion region(7);
   FakeChannel channel(region, false);
   {
-    RegionReader reader(channel);
+    ReadQueue queue(channel);
+    RegionReader reader(channel, queue);
     for (const uint64_t length : {uint64_t{128}, uint64_t{1} << 20, uint64_t{1} << 16}) {
       KVD_REQUIRE_OK(reader.Read({RegionOffset{0}, length, GetMachine::Into::kItem}, kNever));
     }

@@ -24,15 +24,18 @@ struct Fixture {
   explicit Fixture(bool mapped = false, uint32_t shards = 1)
       : region(7, shards),
         channel(region, mapped),
-        reader(channel),
+        queue(channel),
+        reader(channel, queue),
         map(region.geometry(), 1 << 20) {}
 
   absl::Status Scan(int64_t deadline_ns = kNever) {
     met.clear();
     Scanner scanner(map, reader, deadline_ns);
-    return scanner.Run([this](const ItemView& item) {
+    position = ScanPosition{};
+    return scanner.Run(position, 0, [this](const ItemView& item) {
       met.insert({std::string(item.key), std::string(item.value)});
-      return stop_after == 0 || met.size() < stop_after;
+      return stop_after == 0 || met.size() < stop_after ? Scanner::Answer::kNext
+                                                        : Scanner::Answer::kStop;
     });
   }
 
@@ -44,11 +47,57 @@ struct Fixture {
 
   TestRegion region;
   FakeChannel channel;
+  ReadQueue queue;
   RegionReader reader;
   RegionMap map;
   std::multimap<std::string, std::string> met;
   size_t stop_after = 0;
+  ScanPosition position;
 };
+
+TEST_CASE("Scanner: in parts, with the cursor as text between them, it meets everything too") {
+  Fixture fixture(GENERATE(true, false), 3);
+  std::set<std::string> expected;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    expected.insert(key);
+    fixture.region.Put({.key = key, .value = "v"});
+    if (i % 20 == 0) fixture.region.Split(static_cast<uint32_t>(i) % 3);
+  }
+  const uint64_t incarnation = fixture.region.geometry().incarnation;
+  std::set<std::string> met;
+  std::string cursor;
+  int parts = 0;
+  do {
+    ScanPosition position = ParseCursor(cursor, incarnation).value();
+    Scanner scanner(fixture.map, fixture.reader, kNever);
+    uint64_t visited = 0;
+    KVD_REQUIRE_OK(scanner.Run(position, 10, [&](const ItemView& item) {
+      met.insert(std::string(item.key));
+      ++visited;
+      return Scanner::Answer::kNext;
+    }));
+    cursor = FormatCursor(position, incarnation);
+    CHECK((visited >= 10 || cursor.empty()));
+    if (++parts % 5 == 0) fixture.region.Split(static_cast<uint32_t>(parts) % 3);
+  } while (!cursor.empty());
+  CHECK(met == expected);
+  CHECK(parts > 5);
+}
+
+TEST_CASE("Scanner: a cursor that is none, or of another incarnation, is refused") {
+  const ScanPosition position{.shard = 2, .bucket = 77, .split_off = 100};
+  const std::string cursor = FormatCursor(position, 42);
+  const auto parsed = ParseCursor(cursor, 42);
+  KVD_REQUIRE_OK(parsed);
+  CHECK(parsed->shard == 2);
+  CHECK(parsed->bucket == 77);
+  CHECK(parsed->split_off == 100);
+  KVD_REQUIRE_CODE(ParseCursor(cursor, 43), kFailedPrecondition);
+  for (const char* bad : {"x", "1-2-3", "0-0-0-0-0", "g-0-0-0", "0-0-0-123456789"}) {
+    KVD_REQUIRE_CODE(ParseCursor(bad, 42), kInvalidArgument);
+  }
+}
 
 TEST_CASE("Scanner: meets each item of all shards, buckets and chains once") {
   Fixture fixture(GENERATE(true, false), 3);

@@ -1,0 +1,312 @@
+#include "client/internal/async_operations.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/internal/reply_status.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+
+namespace kvd {
+namespace {
+
+constexpr uint32_t kAdvancesPerClock = 32;
+
+int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
+
+}  // namespace
+
+AsyncOperations::~AsyncOperations() {
+  for (Live& live : live_) {
+    if (live.stage == Stage::kRequested) connection_.requests().Withdraw(live.request);
+  }
+}
+
+void AsyncOperations::Start(std::unique_ptr<AsyncOperation> operation) {
+  next_deadline_ns_ = std::min(next_deadline_ns_, operation->deadline_ns);
+  live_.emplace_front();
+  Live& live = live_.front();
+  live.self = live_.begin();
+  live.operation = std::move(operation);
+  live.request.owner = &live;
+  ++waiting_;
+  if (live.operation->is_get) ++counters_.gets;
+  Begin(live);
+}
+
+void AsyncOperations::Refuse(std::unique_ptr<AsyncOperation> operation, absl::Status status) {
+  operation->result.status = std::move(status);
+  done_.push_back(std::move(operation));
+}
+
+// From kWaiting on, if there is a session.
+void AsyncOperations::Begin(Live& live) {
+  if (!live.operation->is_get) {
+    --waiting_;
+    live.stage = Stage::kRequested;
+    live.request.header = live.operation->header;
+    live.request.key = live.operation->key;
+    live.request.payload = live.operation->payload;
+    connection_.requests().Submit(live.request);
+    return;
+  }
+  if (Session* session = connection_.session()) {
+    --waiting_;
+    BeginGet(live, *session);
+  }
+}
+
+void AsyncOperations::BeginGet(Live& live, Session& session) {
+  const std::string_view key = live.operation->key;
+  live.hash = session.Hash(key);
+  live.stage = Stage::kReading;
+  if (session.mapped()) {
+    if (FindInWindow(live, session)) return;
+    return Ask(live);
+  }
+  absl::StatusOr<ReadSlot*> slot = session.slots.Take();
+  if (!slot.ok()) return Finish(live, slot.status());
+  live.slot = *slot;
+  const Slot remembered = session.locations.Find(live.hash);
+  GetMachine& machine = live.slot->machine;
+  Step(live, remembered == kEmptySlot ? machine.Start(key, live.hash) : machine.StartAt(key, live.hash, remembered));
+}
+
+// Loads take no time worth waiting for. False: the server has to be asked.
+bool AsyncOperations::FindInWindow(Live& live, Session& session) {
+  GetMachine& machine = session.machine;
+  const auto need = session.reader.Run(machine, machine.Start(live.operation->key, live.hash), INT64_MAX);
+  if (!need.ok()) {
+    live.stage = Stage::kWaiting;
+    ++waiting_;
+    if (connection_.EndIfBroken()) return true;  // it begins anew in the next session
+    --waiting_;
+    Finish(live, need.status());
+  } else if (*need == GetMachine::Need::kFound) {
+    FinishItem(live, machine.item(), machine.slot());
+  } else if (*need == GetMachine::Need::kAbsent) {
+    Finish(live, absl::NotFoundError("no such key"));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void AsyncOperations::Step(Live& live, GetMachine::Need need) {
+  GetMachine& machine = live.slot->machine;
+  switch (need) {
+    case GetMachine::Need::kFound:
+      return FinishItem(live, machine.item(), machine.slot());
+    case GetMachine::Need::kAbsent:
+      return Finish(live, absl::NotFoundError("no such key"));
+    case GetMachine::Need::kAskServer:
+      return Ask(live);
+    case GetMachine::Need::kRead:
+      break;
+  }
+  const GetMachine::Read& read = machine.read();
+  const absl::StatusOr<std::byte*> into = live.slot->BufferFor(read);
+  if (!into.ok()) return Finish(live, into.status());
+  Session& session = *connection_.session();
+  session.reader.CountRead(read.length);
+  ReadTicket& ticket = live.slot->ticket;
+  ticket.offset = read.offset;
+  ticket.length = read.length;
+  ticket.into = *into;
+  ticket.owner = this;
+  ticket.context = &live;
+  session.reads.Submit(ticket);
+}
+
+void AsyncOperations::OnRead(ReadTicket& ticket) {
+  Live& live = *static_cast<Live*>(ticket.context);
+  if (!ticket.ok) return;  // the session ends, and the operation begins anew
+  Step(live, live.slot->machine.Resume(std::span<const std::byte>(ticket.into, ticket.length)));
+}
+
+// A GET by request.
+void AsyncOperations::Ask(Live& live) {
+  ++counters_.gets_by_request;
+  GiveSlot(live);
+  live.stage = Stage::kRequested;
+  live.request.header = RequestHeader{};
+  live.request.header.opcode = static_cast<uint8_t>(Opcode::kGet);
+  live.request.key = live.operation->key;
+  connection_.requests().Submit(live.request);
+}
+
+void AsyncOperations::OnReply(Live& live) {
+  if (!live.request.status.ok()) return Finish(live, live.request.status);
+  absl::Status status =
+      StatusOfReply({live.request.reply, live.request.reply_payload}, live.operation->payload.size());
+  if (!status.ok()) {
+    live.operation->result.info.version = live.request.reply.version;
+    return Finish(live, std::move(status));
+  }
+  if (live.operation->is_get) return OnGetReply(live);
+  OnWriteReply(live);
+}
+
+void AsyncOperations::OnGetReply(Live& live) {
+  const ReplyHeader& reply = live.request.reply;
+  if ((reply.flags & kReplyInline) != 0) {
+    ItemView item;
+    item.version = reply.version;
+    item.value = live.request.reply_payload;
+    item.expiry_unix_us = reply.expiry_unix_us;
+    item.user_flags = reply.user_flags;
+    return FinishItem(live, item, reply.slot);
+  }
+  if ((reply.flags & kReplyHeld) == 0) {
+    return Finish(live, absl::DataLossError("the server answered a GET with neither a value nor a location"));
+  }
+  Session* session = connection_.session();
+  if (session == nullptr) return Ask(live);
+  live.held = true;
+  if (session->mapped()) {
+    GetMachine& machine = session->machine;
+    const auto need = session->reader.Run(
+        machine, machine.StartHeld(live.operation->key, live.hash, reply.slot, reply.version), INT64_MAX);
+    if (need.ok() && *need == GetMachine::Need::kFound) {
+      FinishItem(live, machine.item(), machine.slot());
+    } else {
+      Ask(live);
+    }
+  } else {
+    absl::StatusOr<ReadSlot*> slot = session->slots.Take();
+    if (!slot.ok()) return Finish(live, slot.status());
+    live.slot = *slot;
+    live.stage = Stage::kReading;
+    return Step(live, live.slot->machine.StartHeld(live.operation->key, live.hash, reply.slot, reply.version));
+  }
+}
+
+void AsyncOperations::OnWriteReply(Live& live) {
+  const ReplyHeader& reply = live.request.reply;
+  Completion& result = live.operation->result;
+  result.info.version = reply.version;
+  result.info.expiry_unix_us = static_cast<int64_t>(reply.expiry_unix_us);
+  result.number = static_cast<int64_t>(reply.result);
+  if (Session* session = connection_.session()) {
+    session->locations.Remember(session->Hash(live.operation->key), reply.slot);
+  }
+  Finish(live, absl::OkStatus());
+}
+
+void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
+  if (std::exchange(live.held, false)) {
+    RequestHeader release{};
+    release.opcode = static_cast<uint8_t>(Opcode::kRelease);
+    connection_.requests().Notify(release, {});
+  }
+  ++counters_.hits;
+  AsyncOperation& operation = *live.operation;
+  Completion& result = operation.result;
+  result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
+  result.length = item.value.size();
+  if (Session* session = connection_.session(); session != nullptr && slot != kEmptySlot) {
+    session->locations.Remember(live.hash, slot);
+  }
+  if (!operation.has_into) {
+    result.value.assign(item.value);
+  } else if (item.value.size() > operation.into.size()) {
+    return Finish(live, absl::OutOfRangeError(absl::StrCat("the value has ", item.value.size(), " bytes, the buffer ",
+                                                           operation.into.size())));
+  } else if (!item.value.empty()) {
+    std::memcpy(operation.into.data(), item.value.data(), item.value.size());
+  }
+  Finish(live, absl::OkStatus());
+}
+
+void AsyncOperations::GiveSlot(Live& live) {
+  if (live.slot != nullptr) connection_.session()->slots.Give(std::exchange(live.slot, nullptr));
+}
+
+void AsyncOperations::Finish(Live& live, absl::Status status) {
+  if (live.operation->is_get && absl::IsNotFound(status)) ++counters_.misses;
+  GiveSlot(live);
+  live.operation->result.status = std::move(status);
+  done_.push_back(std::move(live.operation));
+  live_.erase(live.self);
+}
+
+void AsyncOperations::Advance() {
+  if (live_.empty()) return;
+  if (Session* session = connection_.session()) session->reads.Dispatch();
+  while (Request* request = connection_.requests().TakeFinished()) OnReply(*static_cast<Live*>(request->owner));
+  if (waiting_ != 0 && connection_.session() != nullptr) BeginWaiting();
+  // What was taken may have led to more READs and requests.
+  connection_.Advance();
+  if (++advances_ % kAdvancesPerClock == 0) {
+    if (const int64_t now_ns = NowNs(); now_ns >= next_deadline_ns_) Expire(now_ns);
+  }
+}
+
+void AsyncOperations::BeginWaiting() {
+  for (auto at = live_.begin(); at != live_.end();) {
+    Live& live = *at++;
+    if (live.stage == Stage::kWaiting) Begin(live);
+  }
+}
+
+void AsyncOperations::Expire(int64_t now_ns) {
+  next_deadline_ns_ = INT64_MAX;
+  for (auto at = live_.begin(); at != live_.end();) {
+    Live& live = *at++;
+    if (live.operation->deadline_ns > now_ns) {
+      next_deadline_ns_ = std::min(next_deadline_ns_, live.operation->deadline_ns);
+      continue;
+    }
+    const absl::Status& away = connection_.connector().last_error();
+    absl::Status status = absl::DeadlineExceededError("the READs were not done in time");
+    if (live.stage == Stage::kWaiting) {
+      --waiting_;
+      if (!away.ok()) status = away;
+    } else if (live.stage == Stage::kRequested) {
+      status = StatusOfWithdrawn(connection_.requests().Withdraw(live.request), live.request.header.opcode, away);
+    }
+    Finish(live, std::move(status));
+  }
+}
+
+void AsyncOperations::SessionEnds() {
+  for (Live& live : live_) {
+    if (live.stage != Stage::kReading) continue;
+    live.slot = nullptr;  // goes with the session
+    live.stage = Stage::kWaiting;
+    ++waiting_;
+  }
+}
+
+void AsyncOperations::FailWaiting(const absl::Status& why) {
+  for (auto at = live_.begin(); at != live_.end();) {
+    Live& live = *at++;
+    if (live.stage != Stage::kWaiting) continue;
+    --waiting_;
+    Finish(live, why);
+  }
+}
+
+size_t AsyncOperations::Deliver(std::span<Completion> completions) {
+  size_t stored = 0;
+  size_t called = 0;
+  // Those that callbacks start and that end at once wait for the next call: otherwise this might never return.
+  for (size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
+    AsyncOperation& front = *done_.front();
+    if (!front.async.done && stored == completions.size()) break;
+    const std::unique_ptr<AsyncOperation> operation = std::move(done_.front());
+    done_.pop_front();
+    operation->result.tag = operation->async.tag;
+    if (operation->async.done) {
+      operation->async.done(operation->result);
+      ++called;
+    } else {
+      completions[stored++] = std::move(operation->result);
+    }
+  }
+  return stored + called;
+}
+
+}  // namespace kvd

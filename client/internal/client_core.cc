@@ -1,0 +1,247 @@
+#include "client/internal/client_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/internal/reply_status.h"
+#include "client/internal/scanner.h"
+#include "common/base/status_macros.h"
+
+namespace kvd {
+namespace {
+
+int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
+
+void Release(RequestQueue& requests) {
+  RequestHeader release{};
+  release.opcode = static_cast<uint8_t>(Opcode::kRelease);
+  requests.Notify(release, {});
+}
+
+}  // namespace
+
+absl::Status CheckKey(std::string_view key) {
+  if (!key.empty() && key.size() <= kKeyBytesMax) [[likely]] {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      key.empty() ? "the key is empty; keys have 1 to 4096 bytes"
+                  : absl::StrCat("the key has ", key.size(), " bytes; keys have 1 to ", kKeyBytesMax));
+}
+
+absl::Status ClientCore::Forked() {
+  return absl::FailedPreconditionError("this client was made before fork(); make one in the child");
+}
+
+absl::Status ClientCore::Ready(int64_t deadline_ns) {
+  if (forked()) [[unlikely]] {
+    return Forked();
+  }
+  connection_.ConsiderBetterTarget();
+  KVD_RETURN_IF_ERROR(connection_.Ensure(deadline_ns));
+  hits_.Enable((connection_.session()->channel->welcome().flags & kWelcomeWantsHits) != 0);
+  return absl::OkStatus();
+}
+
+absl::Status ClientCore::WithItemByMachine(std::string_view key, const OperationOptions& options, UseItem use) {
+  KVD_RETURN_IF_ERROR(CheckKey(key));
+  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  ++counted_.gets;
+  for (;;) {
+    KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+    absl::Status status = FindItem(*connection_.session(), key, deadline_ns, use);
+    if (status.ok()) {
+      ++counted_.hits;
+      return status;
+    }
+    if (absl::IsNotFound(status)) {
+      ++counted_.misses;
+      return status;
+    }
+    // A GET that lost its session begins anew in the next one.
+    const bool ended = connection_.session() == nullptr || connection_.EndIfBroken();
+    if (!ended || absl::IsDataLoss(status) || NowNs() >= deadline_ns) return status;
+  }
+}
+
+absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_t deadline_ns, UseItem use) {
+  const uint64_t hash = session.Hash(key);
+  const Slot remembered = session.locations.Find(hash);
+  GetMachine& machine = session.machine;
+  const GetMachine::Need first =
+      remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
+  // Loads from a mapped region take a bounded number of rounds, so no deadline is needed until the server is asked.
+  KVD_ASSIGN_OR_RETURN(const GetMachine::Need need,
+                       session.reader.Run(machine, first, session.mapped() ? kNoDeadline : deadline_ns));
+  if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
+  if (need != GetMachine::Need::kFound) return FindItemByRequest(key, deadline_ns, use);
+  if (machine.slot() == remembered) {
+    ++counted_.location_hits;
+  } else {
+    session.locations.Remember(hash, machine.slot());
+  }
+  const ItemView item = machine.item();
+  // Neither of these touches what the item points to.
+  if (hits_.Note(hash)) ReportHits();
+  if (item.expiry_unix_us != 0) connection_.RefreshClock();
+  return use(item);
+}
+
+absl::Status ClientCore::FindItemByRequest(std::string_view key, int64_t deadline_ns, UseItem use) {
+  ++counted_.gets_by_request;
+  request_ = Request{};
+  request_.header.opcode = static_cast<uint8_t>(Opcode::kGet);
+  request_.key = key;
+  KVD_RETURN_IF_ERROR(CallForOk(request_, deadline_ns));
+  return UseGetReply(key, request_, deadline_ns, use);
+}
+
+absl::Status ClientCore::UseGetReply(std::string_view key, const Request& request, int64_t deadline_ns, UseItem use) {
+  const ReplyHeader& reply = request.reply;
+  if ((reply.flags & kReplyInline) != 0) {
+    ItemView item;
+    item.version = reply.version;
+    item.key = key;
+    item.value = request.reply_payload;
+    item.expiry_unix_us = reply.expiry_unix_us;
+    item.user_flags = reply.user_flags;
+    return use(item);
+  }
+  if ((reply.flags & kReplyHeld) == 0) {
+    return absl::DataLossError("the server answered a GET with neither a value nor a location");
+  }
+  if (Session* const session = connection_.session()) {
+    GetMachine& machine = session->machine;
+    const uint64_t hash = session->Hash(key);
+    KVD_ASSIGN_OR_RETURN(
+        const GetMachine::Need need,
+        session->reader.Run(machine, machine.StartHeld(key, hash, reply.slot, reply.version), deadline_ns));
+    Release(connection_.requests());
+    if (need == GetMachine::Need::kFound) return use(machine.item());
+    if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
+  }
+  // The session, or the lease, ended before the item was read. The loop ends with the deadline that Call keeps.
+  return FindItemByRequest(key, deadline_ns, use);
+}
+
+absl::Status ClientCore::Call(Request& request, int64_t deadline_ns) {
+  KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  connection_.requests().Submit(request);
+  Await(std::span(&request, 1), deadline_ns);
+  return request.status;
+}
+
+void ClientCore::Await(std::span<Request> requests, int64_t deadline_ns) {
+  for (Request& request : requests) {
+    while (!request.done) {
+      connection_.Advance();
+      if (request.done) break;
+      if (connection_.Wait(deadline_ns).ok()) continue;
+      connection_.Advance();
+      if (request.done) break;
+      request.status = StatusOfWithdrawn(connection_.requests().Withdraw(request), request.header.opcode,
+                                         connection_.connector().last_error());
+    }
+  }
+}
+
+absl::Status ClientCore::CallForOk(Request& request, int64_t deadline_ns) {
+  KVD_RETURN_IF_ERROR(Call(request, deadline_ns));
+  return StatusOfReply({request.reply, request.reply_payload}, request.payload.size());
+}
+
+size_t ClientCore::Poll(std::span<Completion> completions) {
+  if (forked()) return 0;
+  if (connection_.session() == nullptr && async_.outstanding() != 0) {
+    // Attempts to connect are made here; one that is not due yet costs a look at the clock.
+    if (connection_.connector().next_attempt_ns() <= NowNs()) {
+      if (const absl::Status made = connection_.Wait(async_.next_deadline_ns()); !made.ok()) async_.FailWaiting(made);
+    }
+  }
+  connection_.Advance();
+  async_.Advance();
+  return async_.Deliver(completions);
+}
+
+size_t ClientCore::Wait(std::span<Completion> completions, int64_t timeout_ns) {
+  const int64_t now_ns = NowNs();
+  const int64_t until_ns = timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
+  for (;;) {
+    const size_t count = Poll(completions);
+    if (count != 0 || forked() || async_.outstanding() == 0) return count;
+    if (async_.anything_to_deliver()) return 0;  // no room for it
+    const int64_t next_ns = std::min(until_ns, async_.next_deadline_ns());
+    const absl::Status waited = connection_.Wait(next_ns);
+    if (waited.ok()) continue;
+    if (absl::IsDeadlineExceeded(waited)) {
+      const int64_t after_ns = NowNs();
+      async_.Expire(after_ns);
+      if (after_ns >= until_ns) return Poll(completions);
+    } else {
+      async_.FailWaiting(waited);
+    }
+  }
+}
+
+absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const ScanOptions& options) {
+  const int64_t deadline_ns = options.deadline.count() > 0 ? DeadlineNs(options.deadline) : kNoDeadline;
+  KVD_RETURN_IF_ERROR(Ready(options.deadline.count() > 0 ? deadline_ns : DeadlineNs({})));
+  Session& session = *connection_.session();
+  KVD_ASSIGN_OR_RETURN(ScanPosition position, ParseCursor(options.cursor, session.map.geometry().incarnation));
+  Scanner scanner(session.map, session.reader, deadline_ns);
+  const absl::Status status = scanner.Run(position, options.count, [&](const ItemView& item) {
+    if (!item.key.starts_with(options.prefix)) return Scanner::Answer::kSkip;
+    return visit(item.key, item.value, InfoOf(item)) ? Scanner::Answer::kNext : Scanner::Answer::kStop;
+  });
+  if (!status.ok()) {
+    connection_.EndIfBroken();
+    return status;
+  }
+  return FormatCursor(position, session.map.geometry().incarnation);
+}
+
+void ClientCore::ReportHits() {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kHits);
+  connection_.requests().Notify(header, {}, hits_.Take());
+  connection_.Advance();
+}
+
+void ClientCore::SessionEnds(Session& session) {
+  AddSession(session, counted_);
+  async_.SessionEnds();
+  multi_get_.SessionEnds();
+}
+
+void ClientCore::AddSession(const Session& session, ClientCounters& sum) {
+  GetMachineCounters machine = session.machine.counters();
+  machine += session.slots.counters();
+  sum.reads += session.reader.reads();
+  sum.read_bytes += session.reader.read_bytes();
+  sum.read_chains += session.reads.chains();
+  sum.torn_reads += machine.torn_reads;
+  sum.moved_items += machine.moved_items;
+  sum.redirects += machine.redirects;
+  sum.confirmations += machine.confirmations;
+  sum.stale_locations += machine.stale_locations;
+  sum.expired += machine.expired;
+}
+
+const ClientCounters& ClientCore::counters() {
+  counters_ = counted_;
+  // A GET in the window is a hit; it reads the header, unless the location was known, and the item.
+  const uint64_t window_gets = window_finds_ + window_location_hits_;
+  counters_.gets += window_gets;
+  counters_.hits += window_gets;
+  counters_.location_hits += window_location_hits_;
+  counters_.reads += window_gets + window_finds_;
+  counters_.read_bytes += window_read_bytes_ + window_finds_ * kBucketHeaderBytes;
+  counters_.requests = connection_.requests().requests();
+  counters_.repeated = connection_.requests().repeats();
+  counters_.reconnects = connection_.reconnects();
+  if (connection_.session() != nullptr) AddSession(*connection_.session(), counters_);
+  return counters_;
+}
+
+}  // namespace kvd

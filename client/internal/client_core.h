@@ -1,0 +1,160 @@
+// What the public Client is made of: the blocking operations, over a connection that heals.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/internal/async_operations.h"
+#include "client/internal/connection.h"
+#include "client/internal/fork_guard.h"
+#include "client/internal/hit_sampler.h"
+#include "client/internal/multi_get.h"
+#include "client/kv_client.h"
+#include "common/base/clock.h"
+#include "common/layout/units.h"
+
+namespace kvd {
+
+class ClientCore : Connection::Listener {
+ public:
+  ClientCore(Connector connector, const ClientOptions& options)
+      : default_deadline_ns_(options.deadline.count()),
+        connection_(std::move(connector), options, *this),
+        async_(connection_, counted_),
+        multi_get_(connection_),
+        fork_generation_(ForkGeneration()) {}
+
+  absl::Status Open(int64_t deadline_ns) { return connection_.Open(deadline_ns); }
+
+  // True in a child of the process that made this client.
+  bool forked() const { return ForkGeneration() != fork_generation_; }
+
+  Connection& connection() { return connection_; }
+  const Connection& connection() const { return connection_; }
+  AsyncOperations& async() { return async_; }
+
+  // Finds the key's item and calls `use(const ItemView&)` while its bytes are valid. NotFound if there is none.
+  template <typename Use>
+  absl::Status WithItem(std::string_view key, const OperationOptions& options, const Use& use) {
+    ItemView item;
+    if (FindInWindow(key, item)) [[likely]] {
+      return use(item);
+    }
+    return WithItemByMachine(key, options, [&use](const ItemView& found) { return use(found); });
+  }
+
+  absl::Status MultiGet(std::span<const std::string_view> keys, std::span<GetResult> results,
+                        const OperationOptions& options);
+
+  // Sends `request` and waits for its reply. Ok: answered, whatever the answer. `deadline_ns`: monotonic.
+  absl::Status Call(Request& request, int64_t deadline_ns);
+  // The same, and what the reply says.
+  absl::Status CallForOk(Request& request, int64_t deadline_ns);
+
+  // A write: one request, sent and answered.
+  absl::Status Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
+                     const WriteOptions& options, Request& request);
+
+  // Many writes of one kind at once: their keys and payloads are set.
+  std::vector<absl::Status> WriteAll(Opcode opcode, std::span<Request> requests, const WriteOptions& options);
+  absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info, const WriteOptions& options);
+
+  // `into`: null, or the caller's memory.
+  void StartGet(std::string_view key, const std::span<char>* into, Async async, const OperationOptions& options);
+  void StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument, Async async,
+                  const WriteOptions& options);
+
+  size_t Poll(std::span<Completion> completions);
+  size_t Wait(std::span<Completion> completions, int64_t timeout_ns);
+
+  absl::StatusOr<std::string> Scan(const Client::Visitor& visit, const ScanOptions& options);
+
+  // Ok, or why this client cannot be used, or that there is no server in time.
+  absl::Status Ready(int64_t deadline_ns);
+
+  int64_t DeadlineNs(std::chrono::nanoseconds deadline) const {
+    const int64_t timeout_ns = deadline.count() > 0 ? deadline.count() : default_deadline_ns_;
+    const int64_t now_ns = RealClock::Get().NowMonotonicNs();
+    return timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
+  }
+
+  const ClientCounters& counters();
+
+  static constexpr int64_t kNoDeadline = INT64_MAX;
+
+ private:
+  using UseItem = absl::FunctionRef<absl::Status(const ItemView&)>;
+
+  // The usual case, in as few instructions as it takes: false says nothing about the key.
+  bool FindInWindow(std::string_view key, ItemView& item) {
+    Session* const session = connection_.session();
+    if (forked() || session == nullptr || key.size() - 1 >= kKeyBytesMax) [[unlikely]] {
+      return false;
+    }
+    const uint64_t hash = session->Hash(key);
+    return FindInWindow(*session, key, hash, item);
+  }
+  bool FindInWindow(Session& session, std::string_view key, uint64_t hash, ItemView& item) {
+    const Slot remembered = session.locations.Find(hash);
+    Slot slot = remembered;
+    if (remembered == kEmptySlot) [[likely]] {
+      if (!session.window_get.Find(key, hash, item, slot)) return false;
+      ++window_finds_;
+      session.locations.Remember(hash, slot);
+    } else {
+      if (!session.window_get.FindAt(key, slot, item)) return false;
+      ++window_location_hits_;
+    }
+    window_read_bytes_ += ItemBytesOf(slot);
+    if (!session.window_get.ServerAlive()) return false;
+    if (hits_.Note(hash)) [[unlikely]] ReportHits();
+    return true;
+  }
+
+  [[gnu::noinline]] absl::Status WithItemByMachine(std::string_view key, const OperationOptions& options, UseItem use);
+  absl::Status FindItem(Session& session, std::string_view key, int64_t deadline_ns, UseItem use);
+  absl::Status FindItemByRequest(std::string_view key, int64_t deadline_ns, UseItem use);
+  // The item that the reply to a GET by request says, or leads to.
+  absl::Status UseGetReply(std::string_view key, const Request& request, int64_t deadline_ns, UseItem use);
+  void MultiGetInWindow(Session& session, std::span<const std::string_view> keys, std::span<GetResult> results,
+                        const OperationOptions& options);
+  absl::Status GetOne(std::string_view key, GetResult& result, const OperationOptions& options);
+  // Checks key, payload and options of a write and fills its header.
+  absl::Status Prepare(Opcode opcode, std::string_view key, std::string_view payload, const WriteOptions& options,
+                       RequestHeader& header);
+  // Waits until all of `requests`, which were submitted, are done, or gives the rest up.
+  void Await(std::span<Request> requests, int64_t deadline_ns);
+  static absl::Status Forked();
+  void ReportHits();
+  void SessionEnds(Session& session) override;
+  static void AddSession(const Session& session, ClientCounters& sum);
+
+  const int64_t default_deadline_ns_;
+  ClientCounters counted_;  // of operations, and of sessions that have ended
+  Connection connection_;
+  AsyncOperations async_;
+  MultiGetter multi_get_;
+  HitSampler hits_;
+  Request request_;  // of the blocking operation at hand
+  const uint32_t fork_generation_;
+  uint64_t window_finds_ = 0;
+  uint64_t window_location_hits_ = 0;
+  uint64_t window_read_bytes_ = 0;  // of items
+  ClientCounters counters_;         // what counters() last returned
+};
+
+// Ok if it may be a key.
+absl::Status CheckKey(std::string_view key);
+
+inline ItemInfo InfoOf(const ItemView& item) {
+  return {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
+}
+
+}  // namespace kvd

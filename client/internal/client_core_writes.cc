@@ -1,0 +1,113 @@
+// Writes: one, many at once, and those that are started and not waited for.
+#include <utility>
+
+#include "client/internal/client_core.h"
+#include "client/internal/reply_status.h"
+#include "client/internal/write_options.h"
+#include "common/base/status_macros.h"
+
+namespace kvd {
+
+absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::string_view payload,
+                                 const WriteOptions& options, RequestHeader& header) {
+  KVD_RETURN_IF_ERROR(CheckKey(key));
+  if (const Session* session = connection_.session(); session != nullptr) {
+    // Refused before anything is copied. Between sessions the server will say so.
+    const uint64_t limit = session->channel->welcome().max_value_bytes;
+    if (payload.size() > limit) {
+      return absl::OutOfRangeError(
+          absl::StrCat("value of ", payload.size(), " bytes > --max_value ", limit, " on the server"));
+    }
+  }
+  const ServerClock& clock = connection_.clock();
+  const int64_t error_us = clock.ErrorNs(RealClock::Get().NowMonotonicNs()) / 1000 + 1;
+  return FillHeader(opcode, options, clock, error_us, header);
+}
+
+absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
+                               const WriteOptions& options, Request& request) {
+  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  KVD_RETURN_IF_ERROR(Prepare(opcode, key, payload, options, request.header));
+  request.header.argument = argument;
+  request.key = key;
+  request.payload = payload;
+  KVD_RETURN_IF_ERROR(CallForOk(request, deadline_ns));
+  if (Session* session = connection_.session()) session->locations.Remember(session->Hash(key), request.reply.slot);
+  return absl::OkStatus();
+}
+
+std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request> requests,
+                                               const WriteOptions& options) {
+  std::vector<absl::Status> statuses(requests.size());
+  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  const absl::Status ready = Ready(deadline_ns);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    Request& request = requests[i];
+    statuses[i] = ready.ok() ? Prepare(opcode, request.key, request.payload, options, request.header) : ready;
+    if (statuses[i].ok()) connection_.requests().Submit(request);
+  }
+  Await(requests, deadline_ns);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    if (!statuses[i].ok()) continue;
+    const Request& request = requests[i];
+    statuses[i] = request.status.ok()
+                      ? StatusOfReply({request.reply, request.reply_payload}, request.payload.size())
+                      : request.status;
+    Session* session = connection_.session();
+    if (statuses[i].ok() && session != nullptr) {
+      session->locations.Remember(session->Hash(request.key), request.reply.slot);
+    }
+  }
+  return statuses;
+}
+
+absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, ItemInfo* info,
+                                     const WriteOptions& options) {
+  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  Request request;
+  KVD_RETURN_IF_ERROR(Prepare(Opcode::kTouch, key, {}, options, request.header));
+  request.header.flags |= kRequestWithValue;
+  request.key = key;
+  KVD_RETURN_IF_ERROR(CallForOk(request, deadline_ns));
+  return UseGetReply(key, request, deadline_ns, [&value, info](const ItemView& item) {
+    value.assign(item.value);
+    if (info != nullptr) *info = InfoOf(item);
+    return absl::OkStatus();
+  });
+}
+
+void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
+                            Async async, const WriteOptions& options) {
+  auto operation = std::make_unique<AsyncOperation>();
+  operation->async = std::move(async);
+  if (absl::Status status = forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
+      !status.ok()) {
+    return async_.Refuse(std::move(operation), std::move(status));
+  }
+  operation->header.argument = argument;
+  operation->key = key;
+  operation->payload = payload;
+  operation->deadline_ns = DeadlineNs(options.deadline);
+  async_.Start(std::move(operation));
+}
+
+void ClientCore::StartGet(std::string_view key, const std::span<char>* into, Async async,
+                          const OperationOptions& options) {
+  auto operation = std::make_unique<AsyncOperation>();
+  operation->async = std::move(async);
+  operation->is_get = true;
+  if (absl::Status status = forked() ? Forked() : CheckKey(key); !status.ok()) {
+    return async_.Refuse(std::move(operation), std::move(status));
+  }
+  operation->key = key;
+  if (into != nullptr) {
+    operation->into = *into;
+    operation->has_into = true;
+  }
+  operation->deadline_ns = DeadlineNs(options.deadline);
+  async_.Start(std::move(operation));
+}
+
+}  // namespace kvd

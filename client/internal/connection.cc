@@ -1,0 +1,147 @@
+#include "client/internal/connection.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+
+namespace kvd {
+namespace {
+
+// An attempt to connect gets this long even if the operation that waits for it has less: otherwise a client whose deadlines
+// are all shorter than that would never get anywhere.
+constexpr int64_t kConnectMinNs = 50'000'000;
+constexpr int64_t kLookForBetterNs = 1'000'000'000;
+
+int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
+
+void SleepUntil(int64_t until_ns) {
+  const timespec until{until_ns / 1'000'000'000, until_ns % 1'000'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+}
+
+}  // namespace
+
+Connection::~Connection() {
+  if (session_ == nullptr) return;
+  requests_.Detach();
+  session_.reset();
+}
+
+absl::Status Connection::Open(int64_t deadline_ns) {
+  const int64_t asked_ns = NowNs();
+  KVD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, connector_.Connect(clock_, deadline_ns));
+  Begin(std::move(session), asked_ns);
+  return absl::OkStatus();
+}
+
+void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
+  const Welcome& welcome = session->channel->welcome();
+  if (welcome.incarnation != incarnation_) clock_.Forget();
+  clock_.Learn(asked_ns, NowNs(), static_cast<int64_t>(welcome.server_unix_us));
+  const bool same = welcome.incarnation == incarnation_;
+  incarnation_ = welcome.incarnation;
+  next_look_ns_ = NowNs() + kLookForBetterNs;
+  session_ = std::move(session);
+  requests_.Attach(*session_->channel, same && (welcome.flags & kWelcomeRepliesKept) != 0);
+}
+
+absl::Status Connection::TryConnect(int64_t deadline_ns) {
+  const int64_t asked_ns = NowNs();
+  KVD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
+                       connector_.Reconnect(clock_, std::max(deadline_ns, asked_ns + kConnectMinNs)));
+  ++reconnects_;
+  Begin(std::move(session), asked_ns);
+  return absl::OkStatus();
+}
+
+absl::Status Connection::Ensure(int64_t deadline_ns) {
+  while (session_ == nullptr) {
+    const absl::Status waited = Wait(deadline_ns);
+    if (waited.ok()) continue;
+    return connector_.last_error().ok() ? waited : connector_.last_error();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connection::Wait(int64_t deadline_ns) {
+  if (session_ != nullptr) {
+    const absl::Status waited = session_->channel->Wait(deadline_ns);
+    if (waited.ok() || absl::IsDeadlineExceeded(waited)) return waited;
+    // An answer may have come together with the end of the session.
+    Advance();
+    EndIfBroken();
+    return absl::OkStatus();
+  }
+  const int64_t now_ns = NowNs();
+  if (connector_.next_attempt_ns() > now_ns && wait_for_server_) {
+    if (now_ns >= deadline_ns) return absl::DeadlineExceededError("no server in time");
+    SleepUntil(std::min(deadline_ns, connector_.next_attempt_ns()));
+    return absl::OkStatus();
+  }
+  const absl::Status made = TryConnect(deadline_ns);
+  if (made.ok()) return made;
+  const bool worth_another = absl::IsUnavailable(made) || absl::IsDeadlineExceeded(made);
+  if (!worth_another || !wait_for_server_) {
+    requests_.FailAll(made);
+    return made;
+  }
+  return NowNs() >= deadline_ns ? absl::DeadlineExceededError("no server in time") : absl::OkStatus();
+}
+
+void Connection::Advance() {
+  if (session_ == nullptr) return;
+  const absl::Status read = session_->reads.Pump();
+  const absl::Status requested = requests_.Pump();
+  TakeClock();
+  if (absl::IsDataLoss(requested)) return End();
+  if (!read.ok() || !requested.ok()) EndIfBroken();
+}
+
+bool Connection::EndIfBroken() {
+  if (session_ == nullptr || session_->channel->status().ok()) return false;
+  End();
+  return true;
+}
+
+void Connection::End() {
+  listener_.SessionEnds(*session_);
+  requests_.Detach();
+  session_.reset();
+}
+
+void Connection::ConsiderBetterTarget() {
+  if (session_ == nullptr || session_->target_index == 0 || !requests_.idle()) return;
+  const int64_t now_ns = NowNs();
+  if (now_ns < next_look_ns_) return;
+  next_look_ns_ = now_ns + kLookForBetterNs;
+  auto better = connector_.ConnectBefore(session_->target_index, clock_, now_ns + kConnectMinNs);
+  if (!better.ok()) return;
+  End();
+  ++reconnects_;
+  Begin(*std::move(better), now_ns);
+}
+
+void Connection::RefreshClock() {
+  const int64_t now_ns = NowNs();
+  if (!clock_.old(now_ns) || session_ == nullptr) return;
+  if (clock_request_.done) {
+    clock_request_.header.opcode = static_cast<uint8_t>(Opcode::kPing);
+    clock_asked_ns_ = now_ns;
+    requests_.Submit(clock_request_);
+  }
+  Advance();
+}
+
+void Connection::TakeClock() {
+  if (clock_asked_ns_ == 0 || !clock_request_.done) return;
+  if (clock_request_.status.ok()) {
+    clock_.Learn(clock_asked_ns_, NowNs(), static_cast<int64_t>(clock_request_.reply.result));
+  }
+  clock_asked_ns_ = 0;
+}
+
+}  // namespace kvd

@@ -1,0 +1,89 @@
+// A client object's connection over all its sessions: the present one, its requests, and how it is replaced when it breaks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/internal/connector.h"
+#include "client/internal/request_queue.h"
+#include "client/internal/server_clock.h"
+#include "client/internal/session.h"
+#include "client/kv_client.h"
+
+namespace kvd {
+
+// One thread at a time.
+class Connection {
+ public:
+  // What a session was doing when it ends.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // The session is about to be destroyed, with all that it allocated and posted.
+    virtual void SessionEnds(Session& session) = 0;
+  };
+
+  // `listener` outlives the connection.
+  Connection(Connector connector, const ClientOptions& options, Listener& listener)
+      : connector_(std::move(connector)), wait_for_server_(options.wait_for_server), listener_(listener) {}
+
+  ~Connection();
+
+  // The first session: one attempt for each target. Errors as Connector::Connect.
+  absl::Status Open(int64_t deadline_ns);
+
+  // Null between sessions.
+  Session* session() { return session_.get(); }
+  const Session* session() const { return session_.get(); }
+
+  RequestQueue& requests() { return requests_; }
+  const RequestQueue& requests() const { return requests_; }
+  const Connector& connector() const { return connector_; }
+  const ServerClock& clock() const { return clock_; }
+  uint64_t reconnects() const { return reconnects_; }
+
+  // Sees to it that there is a session. Ok; or why there is none: after one attempt, or at the deadline if the client waits
+  // for its server.
+  absl::Status Ensure(int64_t deadline_ns);
+
+  // Moves READs and requests on, without blocking; ends a session that broke. Afterwards session() may be null.
+  void Advance();
+
+  // Blocks until there may be something to Advance, or the deadline. Between sessions it tries to make one, or waits until
+  // it may try again. DeadlineExceeded; an error of Connector::Reconnect: there is no session, and to wait for one is no use or
+  // not wanted (everything that was waiting for it has failed). Ok says nothing.
+  absl::Status Wait(int64_t deadline_ns);
+
+  // Ends the session if its channel is broken. True if it did.
+  bool EndIfBroken();
+
+  // Ends the session for a reason that its channel does not know: the server broke the format.
+  void End();
+
+  // A better way to the same kvd may be back: looked for now and then, when nothing is under way.
+  void ConsiderBetterTarget();
+
+  // The clock is asked for again when what is known of it is old. Never blocks.
+  void RefreshClock();
+
+ private:
+  absl::Status TryConnect(int64_t deadline_ns);
+  void Begin(std::unique_ptr<Session> session, int64_t asked_ns);
+  void TakeClock();
+
+  Connector connector_;
+  const bool wait_for_server_;
+  Listener& listener_;
+  RequestQueue requests_;
+  ServerClock clock_;
+  Request clock_request_;
+  int64_t clock_asked_ns_ = 0;
+  uint64_t incarnation_ = 0;  // of the last session
+  uint64_t reconnects_ = 0;
+  int64_t next_look_ns_ = 0;  // for a better target
+  std::unique_ptr<Session> session_;
+};
+
+}  // namespace kvd

@@ -1,0 +1,117 @@
+#include "client/internal/multi_get.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvd {
+namespace {
+
+// GETs of one batch that are under way at once: a chain of READs is no longer than that.
+constexpr size_t kLanes = 64;
+
+}  // namespace
+
+void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns) {
+  session_ = connection_.session();
+  keys_ = keys;
+  results_ = results;
+  next_ = 0;
+  lanes_.resize(kLanes);
+  free_.clear();
+  for (Lane& lane : lanes_) free_.push_back(&lane);
+  for (GetResult& result : results) result.status = absl::UnavailableError("not read yet");
+  for (;;) {
+    while (next_ < keys_.size() && !free_.empty()) {
+      if (!Begin(next_)) break;
+      ++next_;
+    }
+    if (under_way_ == 0) return;
+    connection_.Advance();
+    if (session_ == nullptr) return;
+    const size_t before = under_way_;
+    session_->reads.Dispatch();
+    if (under_way_ < before || under_way_ == 0) continue;
+    if (!connection_.Wait(deadline_ns).ok()) return Abandon();
+  }
+}
+
+bool MultiGetter::Begin(size_t index) {
+  absl::StatusOr<ReadSlot*> slot = session_->slots.Take();
+  if (!slot.ok()) {
+    if (under_way_ == 0) next_ = keys_.size();  // no memory for even one: the caller has another way
+    return false;
+  }
+  Lane& lane = *free_.back();
+  free_.pop_back();
+  const std::string_view key = keys_[index];
+  lane = Lane{index, session_->Hash(key), *slot};
+  ++under_way_;
+  const Slot remembered = session_->locations.Find(lane.hash);
+  GetMachine& machine = lane.slot->machine;
+  Step(lane, remembered == kEmptySlot ? machine.Start(key, lane.hash) : machine.StartAt(key, lane.hash, remembered));
+  return true;
+}
+
+void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
+  GetResult& result = results_[lane.index];
+  GetMachine& machine = lane.slot->machine;
+  switch (need) {
+    case GetMachine::Need::kFound: {
+      const ItemView& item = machine.item();
+      result.value.assign(item.value);
+      result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
+      result.status = absl::OkStatus();
+      session_->locations.Remember(lane.hash, machine.slot());
+      return End(lane);
+    }
+    case GetMachine::Need::kAbsent:
+      result.status = absl::NotFoundError("no such key");
+      return End(lane);
+    case GetMachine::Need::kAskServer:
+      return End(lane);
+    case GetMachine::Need::kRead:
+      break;
+  }
+  const GetMachine::Read& read = machine.read();
+  const absl::StatusOr<std::byte*> into = lane.slot->BufferFor(read);
+  if (!into.ok()) return End(lane);
+  session_->reader.CountRead(read.length);
+  ReadTicket& ticket = lane.slot->ticket;
+  ticket.offset = read.offset;
+  ticket.length = read.length;
+  ticket.into = *into;
+  ticket.owner = this;
+  ticket.context = &lane;
+  session_->reads.Submit(ticket);
+}
+
+void MultiGetter::OnRead(ReadTicket& ticket) {
+  Lane& lane = *static_cast<Lane*>(ticket.context);
+  if (!ticket.ok) return End(lane);
+  Step(lane, lane.slot->machine.Resume(std::span<const std::byte>(ticket.into, ticket.length)));
+}
+
+void MultiGetter::End(Lane& lane) {
+  session_->slots.Give(std::exchange(lane.slot, nullptr));
+  free_.push_back(&lane);
+  --under_way_;
+}
+
+// The deadline has passed.
+void MultiGetter::Abandon() {
+  for (Lane& lane : lanes_) {
+    if (lane.slot == nullptr) continue;
+    results_[lane.index].status = absl::DeadlineExceededError("the READs were not done in time");
+    session_->slots.Give(std::exchange(lane.slot, nullptr));
+  }
+  under_way_ = 0;
+}
+
+// It takes the slots with it.
+void MultiGetter::SessionEnds() {
+  for (Lane& lane : lanes_) lane.slot = nullptr;
+  under_way_ = 0;
+  session_ = nullptr;
+}
+
+}  // namespace kvd

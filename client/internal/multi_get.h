@@ -1,0 +1,57 @@
+// GETs of many keys whose READs go out together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/internal/connection.h"
+#include "client/internal/read_queue.h"
+#include "client/internal/read_slots.h"
+#include "client/kv_client.h"
+
+namespace kvd {
+
+// One batch at a time, over one session.
+class MultiGetter final : ReadOwner {
+ public:
+  // `connection` outlives this object.
+  explicit MultiGetter(Connection& connection) : connection_(connection) {}
+  ~MultiGetter() = default;
+
+  // Gets what it can of `keys`, which have been checked, one-sidedly: results of OK and NOT_FOUND are final. Those that need
+  // the server, or that failed, are left as UNAVAILABLE for the caller to get one by one. Blocks up to `deadline_ns`. Needs a
+  // session.
+  void Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns);
+
+  // The session is about to end.
+  void SessionEnds();
+
+ private:
+  // One key under way.
+  struct Lane {
+    size_t index = 0;
+    uint64_t hash = 0;
+    ReadSlot* slot = nullptr;
+  };
+
+  bool Begin(size_t index);
+  void Step(Lane& lane, GetMachine::Need need);
+  void End(Lane& lane);
+  void OnRead(ReadTicket& ticket) override;
+  void Abandon();
+
+  Connection& connection_;
+  Session* session_ = nullptr;
+  std::span<const std::string_view> keys_;
+  std::span<GetResult> results_;
+  std::vector<Lane> lanes_;
+  std::vector<Lane*> free_;
+  size_t next_ = 0;                 // of keys_
+  size_t under_way_ = 0;
+};
+
+}  // namespace kvd
