@@ -47,11 +47,17 @@ struct Rig {
   std::unique_ptr<Client> ConnectOverWire() const {
     ClientOptions options;
     options.rdma_device = environment.client().device;
+    options.rdma_connect_by_tcp = by_tcp;
     return Connect(options);
   }
 
   std::unique_ptr<Client> Connect(const ClientOptions& options = {}) const {
     auto client = Client::Connect(target(), options);
+    // kvd has just begun to listen on its socket, and comes to RDMA next.
+    Eventually([&] {
+      if (absl::IsUnavailable(client.status())) client = Client::Connect(target(), options);
+      return !absl::IsUnavailable(client.status());
+    });
     KVD_REQUIRE_OK(client);
     return *std::move(client);
   }
@@ -59,6 +65,7 @@ struct Rig {
   RdmaEnvironment environment;
   std::string address;
   std::vector<std::string> flags;
+  bool by_tcp = false;  // connections over the wire; kvd's own flag is apart
   KvdProcess kvd;
 };
 
@@ -432,6 +439,18 @@ TEST_CASE("RDMA: a device that is removed under load ends its sessions; shared m
   Rig rig;
   if (!rig.environment.disposable || rig.environment.sides.size() < 2) KVD_SKIP("devices of this machine are left alone");
   const RdmaSide& side = rig.environment.server();
+  // However kvd listens: at an address of the device, at all of them, or without rdma_cm.
+  const std::string way = GENERATE("address", "all addresses", "tcp");
+  CAPTURE(way);
+  if (way == "all addresses") {
+    rig.flags[1] = "--listen=*:7711";
+    rig.flags.push_back("--device=" + side.device);
+  }
+  if (way == "tcp") {
+    rig.flags.push_back("--connect=tcp");
+    rig.by_tcp = true;
+  }
+  rig.Start();
   Loads remote;
   for (uint64_t key = 0; key < 2; ++key) remote.push_back(std::make_unique<Load>(rig.ConnectOverWire(), key));
   Loads shared;
@@ -459,7 +478,7 @@ TEST_CASE("RDMA: a device that is removed under load ends its sessions; shared m
   // A kvd that starts when it is there again serves by it.
   REQUIRE(std::system(("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
   rig.Start();
-  KVD_REQUIRE_OK(rig.Connect()->Put("key", "value"));
+  KVD_REQUIRE_OK(rig.ConnectOverWire()->Put("key", "value"));
 }
 
 }  // namespace kvd::test

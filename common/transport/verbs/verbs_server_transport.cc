@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
@@ -15,6 +16,7 @@
 #include "common/base/unique_fd.h"
 #include "common/transport/verbs/address.h"
 #include "common/transport/verbs/cm_id.h"
+#include "common/transport/verbs/gids.h"
 #include "common/transport/verbs/limits.h"
 #include "common/transport/verbs/memory_region.h"
 #include "common/transport/verbs/rdma_context.h"
@@ -27,10 +29,28 @@ namespace kvd {
 namespace verbs {
 namespace {
 
+// Without their ports.
+bool SameHost(const SocketAddress& a, const SocketAddress& b) {
+  if (a.family() != b.family()) return false;
+  if (a.family() == AF_INET) {
+    return reinterpret_cast<const sockaddr_in*>(a.get())->sin_addr.s_addr ==
+           reinterpret_cast<const sockaddr_in*>(b.get())->sin_addr.s_addr;
+  }
+  return IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(a.get())->sin6_addr,
+                            &reinterpret_cast<const sockaddr_in6*>(b.get())->sin6_addr);
+}
+
+bool HasAddress(const RdmaContext& context, const SocketAddress& address) {
+  const std::vector<SocketAddress> own = AddressesOf(context, address.family());
+  return std::any_of(own.begin(), own.end(),
+                     [&](const SocketAddress& a) { return SameHost(a, address); });
+}
+
 // The device to serve by, and its port: the named one, or the one with the bound address, or the
 // first that is active.
 absl::StatusOr<std::pair<std::string, uint8_t>> ChooseDevice(const std::string& named,
-                                                             rdma_cm_id* bound) {
+                                                             rdma_cm_id* bound,
+                                                             const SocketAddress& bound_to) {
   if (bound != nullptr && bound->verbs != nullptr) {
     const std::string found = ibv_get_device_name(bound->verbs->device);
     if (!named.empty() && named != found) {
@@ -47,6 +67,7 @@ absl::StatusOr<std::pair<std::string, uint8_t>> ChooseDevice(const std::string& 
   if (devices != nullptr) ibv_free_device_list(devices);
   if (!named.empty()) names = {named};
   std::string seen;
+  std::optional<std::pair<std::string, uint8_t>> first;
   for (const std::string& name : names) {
     const auto context = RdmaContext::Open(name);
     if (!context.ok()) {
@@ -56,11 +77,17 @@ absl::StatusOr<std::pair<std::string, uint8_t>> ChooseDevice(const std::string& 
     }
     for (uint8_t port = 1; port <= (*context)->attributes().phys_port_cnt; ++port) {
       const auto facts = (*context)->QueryPort(port);
-      if (facts.ok() && facts->state == IBV_PORT_ACTIVE) return std::pair(name, port);
+      if (facts.ok() && facts->state == IBV_PORT_ACTIVE) {
+        const std::pair found(name, port);
+        if (!named.empty() || HasAddress(**context, bound_to)) return found;
+        if (!first.has_value()) first = found;
+        continue;
+      }
       absl::StrAppend(&seen, "; port ", port, " of ", name, " is ",
                       facts.ok() ? ibv_port_state_str(facts->state) : "gone");
     }
   }
+  if (first.has_value()) return *first;
   return absl::UnavailableError(absl::StrCat("no RDMA device has an active port", seen));
 }
 
@@ -155,7 +182,7 @@ absl::Status Transport::Init() {
     port_ = ntohs(reinterpret_cast<const sockaddr_in*>(bound_to.get())->sin_port);
     listen_text_ = absl::StrCat(ToText(bound_to.get()), " (TCP)");
   }
-  KVD_ASSIGN_OR_RETURN(const auto device, ChooseDevice(options_.device, bound_.get()));
+  KVD_ASSIGN_OR_RETURN(const auto device, ChooseDevice(options_.device, bound_.get(), bound_to));
   device_port_ = device.second;
   KVD_ASSIGN_OR_RETURN(auto context, RdmaContext::Open(device.first));
   KVD_ASSIGN_OR_RETURN(const ibv_port_attr port_facts, context->QueryPort(device_port_));
