@@ -22,6 +22,13 @@
 namespace kvd::test {
 namespace {
 
+int KeepAlives(const VerbsServerTransport& transport) {
+  for (const auto& [name, value] : transport.Facts()) {
+    if (name == "rdma_keep_alives") return std::atoi(value.c_str());
+  }
+  return -1;
+}
+
 // What the kernel holds for RDMA users: protection domains, queues, ids, memory regions.
 std::string Resources() {
   std::string text;
@@ -81,6 +88,24 @@ TEST_CASE("Verbs: a client that is killed is told to the server, and its session
   CHECK(rig.admission.gone_twice() == 0);
 }
 
+TEST_CASE("Verbs: a client that is stopped keeps its session, and others go on") {
+  Rig rig;
+  EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy);
+  auto& transport = static_cast<VerbsServerTransport&>(rig.server());
+  VerbsPeer stopped = VerbsPeer::Client(transport.port());
+  stopped.Stop();
+  const auto other = ConnectTo(transport.port());
+  // Long enough for the server to ask the silent one's device, which answers.
+  while (KeepAlives(transport) < 2) {
+    KVD_REQUIRE_OK(other->Send(Frame("x")));
+    REQUIRE(Receive(*other).value() == "x");
+  }
+  CHECK(rig.admission.live() == 2);
+  stopped.Continue();
+  stopped.Kill();
+  while (rig.admission.live() != 1) sched_yield();
+}
+
 TEST_CASE(
     "Verbs: a link that goes down ends waits and sessions on both sides; after it is up all works "
     "again") {
@@ -113,13 +138,7 @@ TEST_CASE("Verbs: an idle client with an idle server stays connected, by keep-al
   EchoServer server(rig.endpoint(), EchoServer::Mode::kSleepy);
   const auto client = rig.Connect();
   auto& transport = static_cast<VerbsServerTransport&>(rig.server());
-  const auto keep_alives = [&] {
-    for (const auto& [name, value] : transport.Facts()) {
-      if (name == "rdma_keep_alives") return std::atoi(value.c_str());
-    }
-    return -1;
-  };
-  while (keep_alives() < 3) {
+  while (KeepAlives(transport) < 3) {
     KVD_REQUIRE_CODE(client->Wait(RealClock::Get().NowMonotonicNs() + 300'000'000),
                      kDeadlineExceeded);
   }
