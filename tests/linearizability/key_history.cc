@@ -1,6 +1,8 @@
 #include "tests/linearizability/key_history.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -113,16 +115,18 @@ std::string OrderByVersion(KeyHistory& history) {
 
 // `values_read`: what GETs returned; null if values do not name their writes.
 void FindCopies(KeyHistory& history, const std::unordered_set<uint64_t>* values_read) {
-  // Kind, value, number, version, expiry, and how long it can take effect.
-  using Matter = std::tuple<OperationKind, uint64_t, int64_t, uint64_t, int64_t, int64_t>;
-  absl::flat_hash_map<Matter, int> last;
+  // Kind, value (none if nobody has read it), number, version, expiry, and how long it can act.
+  using Matter = std::tuple<OperationKind, std::optional<std::pair<Value::Kind, uint64_t>>, int64_t,
+                            uint64_t, int64_t, int64_t>;
+  std::map<Matter, int> last;
   for (size_t i = 0; i < history.optional.size(); ++i) {
     const Operation& operation = history.optional[i];
     const bool blind = values_read != nullptr && WritesBlob(operation) &&
                        !values_read->contains(operation.written.word);
-    const Matter matter{operation.kind,      blind ? 0 : operation.written.word,
-                        operation.delta,     operation.compare_version,
-                        operation.expiry_ns, operation.effect_until_ns};
+    Matter matter{operation.kind,      std::pair(operation.written.kind, operation.written.word),
+                  operation.delta,     operation.compare_version,
+                  operation.expiry_ns, operation.effect_until_ns};
+    if (blind) std::get<1>(matter).reset();
     const auto [at, fresh] = last.emplace(matter, static_cast<int>(i));
     history.same_before.push_back(fresh ? -1 : std::exchange(at->second, static_cast<int>(i)));
   }
@@ -134,7 +138,9 @@ KeyHistory PrepareKey(std::vector<Operation> operations) {
   KeyHistory history;
   std::sort(operations.begin(), operations.end(),
             [](const Operation& a, const Operation& b) { return a.invoked_ns < b.invoked_ns; });
-  for (const Operation& operation : operations) {
+  for (Operation& operation : operations) {
+    // When a client gave up says nothing about when the server did it.
+    if (operation.outcome == Outcome::kUnknown) operation.returned_ns = kNever;
     if (operation.outcome == Outcome::kOk && operation.read.kind == Value::Kind::kCorrupt) {
       history.violation = absl::StrCat(At(operation), " returned bytes that no write has made");
       return history;

@@ -222,11 +222,23 @@ class Searcher {
 
   bool TryTake(Stage stage, uint32_t at, const Operation& operation) {
     KeyState after;
-    if (!Fits(operation, after)) return false;
+    if (!Fits(operation, after) || MakesLastNeedless(operation, after)) return false;
     if (!IsNew(SetWith(stage, at), after, std::max(now_ns_, operation.invoked_ns))) return false;
     Take(stage, at, false, after);
     ScanFromHere();
     return true;
+  }
+
+  // True if the last element of the order, which need not have happened, has made no difference to
+  // what `operation` does: without it there are more ways to go on.
+  bool MakesLastNeedless(const Operation& operation, const KeyState& after) {
+    if (choices_.empty()) return false;
+    const Choice& last = choices_.back();
+    if (last.stage == Stage::kRequired) return false;
+    ++result_.steps;
+    KeyState without;
+    const int64_t now_ns = std::max(last.now_before, operation.invoked_ns);
+    return Step(last.before, operation, rules_, now_ns, without) && without == after;
   }
 
   Key128 SetWith(Stage stage, uint32_t at) const {

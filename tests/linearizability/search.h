@@ -8,7 +8,7 @@
 //     without it, there is one with it here;
 //   - writes of known version are taken in the order of their versions;
 //   - what may have happened but need not (operations of unknown outcome, an item's vanishing) is
-//     tried only when nothing else goes on.
+//     tried only when nothing else goes on, and only if it matters to the operation that follows.
 // A set of operations is remembered as 128 bits of hash: the chance that two sets of one search are
 // taken for the same is below 1e-20.
 #pragma once
