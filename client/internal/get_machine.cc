@@ -242,6 +242,9 @@ GetMachine::Need GetMachine::OnChain(std::span<const std::byte> bytes) {
 
 GetMachine::Need GetMachine::Conclude() {
   if (unclear_) return NextRound();
+#if defined(KVD_CANARY_SKIP_CONFIRMATION)
+  read_after_ = false;
+#endif
   if (!read_after_) return Need::kAbsent;
   ++counters_.confirmations;
   return Ask(State::kConfirm, bucket_offset_, kBucketHeaderBytes, Into::kScratch);
