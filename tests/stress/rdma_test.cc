@@ -139,12 +139,12 @@ class Load {
   void Run(const std::string& key, uint64_t number) {
     std::string wanted;
     std::string value;
-    const OperationOptions options{.deadline = seconds(1)};
+    const seconds deadline(1);
     for (uint64_t generation = 1; !stop_; ++generation) {
       if (IsDelete(generation)) continue;
       MakeHuntValue(number, generation, wanted);
-      Count(client_->Put(key, wanted, options).status());
-      const absl::Status got = client_->Get(key, value, nullptr, options);
+      Count(client_->Put(key, wanted, {.deadline = deadline}).status());
+      const absl::Status got = client_->Get(key, value, nullptr, {.deadline = deadline});
       Count(got);
       if (got.ok() && !CertifyHuntValue(number, value).has_value()) ++wrong_;
     }
@@ -330,7 +330,7 @@ TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and ch
   if (!rig.environment.disposable) KVD_SKIP("the network of this machine is left alone");
   const std::string faults = GENERATE("loss 1%", "delay 1ms 500us", "delay 1ms reorder 25% 50%", "duplicate 5%");
   CAPTURE(faults);
-  const OperationOptions patient{.deadline = seconds(30)};
+  const seconds patient(30);
   const auto writer = rig.Connect();
   const auto reader = rig.Connect();
   const Netem netem(rig.environment, faults);
@@ -341,8 +341,8 @@ TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and ch
     const uint64_t key = generation % 4;  // 64 bytes, 2,000, and mixed sizes up to 128 KiB
     CAPTURE(generation);
     MakeHuntValue(key, generation, wanted);
-    KVD_REQUIRE_OK(writer->Put(HuntKey(key), wanted, patient));
-    KVD_REQUIRE_OK(reader->Get(HuntKey(key), value, nullptr, patient));
+    KVD_REQUIRE_OK(writer->Put(HuntKey(key), wanted, {.deadline = patient}));
+    KVD_REQUIRE_OK(reader->Get(HuntKey(key), value, nullptr, {.deadline = patient}));
     REQUIRE(CertifyHuntValue(key, value) == generation);
   }
 }
