@@ -50,9 +50,6 @@ TEST_CASE("ConnectData: every malformation is refused") {
   bad.reserved = 1;
   KVD_REQUIRE_CODE(ParseConnectData(BytesOf(bad), parsed), kInvalidArgument);
   bad = good;
-  bad.gid_type = 3;
-  KVD_REQUIRE_CODE(ParseExchange(BytesOf(bad), false, parsed), kInvalidArgument);
-  bad = good;
   bad.version_min = 9;
   KVD_REQUIRE_CODE(ParseConnectData(BytesOf(bad), parsed), kInvalidArgument);
   bad.version_max = 9;
@@ -124,6 +121,9 @@ TEST_CASE("ExchangeData: what cannot be is refused, a refusal is understood") {
   KVD_REQUIRE_CODE(ParseExchange(BytesOf(bad), false, parsed), kInvalidArgument);
   bad = good;
   bad.qp_number = 1u << 24;
+  KVD_REQUIRE_CODE(ParseExchange(BytesOf(bad), false, parsed), kInvalidArgument);
+  bad = good;
+  bad.gid_type = 3;
   KVD_REQUIRE_CODE(ParseExchange(BytesOf(bad), false, parsed), kInvalidArgument);
   bad = good;
   bad.version_min = bad.version_max = kProtocolVersion + 1;
