@@ -19,7 +19,10 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 struct Fixture {
   explicit Fixture(bool mapped)
-      : channel(region, mapped), queue(channel), reader(channel, queue), map(region.geometry(), 1 << 20) {}
+      : channel(region, mapped),
+        queue(channel),
+        reader(channel, queue),
+        map(region.geometry(), 1 << 20) {}
 
   absl::StatusOr<Need> Get(std::string_view key, int64_t deadline_ns = kNever) {
     return reader.Run(machine, machine.Start(key, region.Hash(key)), deadline_ns);

@@ -25,7 +25,8 @@ struct Fixture {
   Fixture() { queue.Attach(channel, false); }
 
   // As the blocking operations do it.
-  absl::StatusOr<ReplyView> Call(RequestHeader header, std::string_view key, std::string_view payload) {
+  absl::StatusOr<ReplyView> Call(RequestHeader header, std::string_view key,
+                                 std::string_view payload) {
     requests.push_back(std::make_unique<Request>());
     Request& request = *requests.back();
     request.header = header;
@@ -45,7 +46,9 @@ struct Fixture {
     if (!request.status.ok()) return request.status;
     return ReplyView{request.reply, request.reply_payload};
   }
-  absl::StatusOr<ReplyView> Put(std::string_view value) { return Call(Header(Opcode::kPut), "key", value); }
+  absl::StatusOr<ReplyView> Put(std::string_view value) {
+    return Call(Header(Opcode::kPut), "key", value);
+  }
   void AnswerAll() {
     channel.on_send = [this](const FakeChannel::Sent& sent) {
       channel.Answer(sent.header.request_id, "answer");
@@ -99,7 +102,8 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: request ids differ") {
   }
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: a payload that does not fit the frame is staged for a pull") {
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: a payload that does not fit the frame is staged for a pull") {
   const std::string value(channel.welcome().frame_bytes, 'x');
   channel.on_send = [&](const FakeChannel::Sent& sent) {
     CHECK(sent.payload.empty());
@@ -145,7 +149,8 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: a staging buffer outlives the deadline 
   CHECK(channel.frees_unknown == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: a late reply is never taken for the answer of a later call") {
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: a late reply is never taken for the answer of a later call") {
   KVD_REQUIRE_CODE(Put("slow"), kDeadlineExceeded);
   channel.on_send = [this](const FakeChannel::Sent& sent) {
     channel.Answer(channel.sent[0].header.request_id, "late");
@@ -218,7 +223,9 @@ TEST_CASE_METHOD(Fixture,
   KVD_REQUIRE_CODE(Put("value"), kDataLoss);
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: what a session left unanswered is repeated in the next, first and under its id") {
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: what a session left unanswered is repeated in the next, first and "
+                 "under its id") {
   Request write;
   write.header = Header(Opcode::kPut);
   write.key = "key";
@@ -239,7 +246,9 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: what a session left unanswered is repea
   CHECK(channel.buffers() == 0);
 
   FakeChannel next(region, true);
-  next.on_send = [&next](const FakeChannel::Sent& sent) { next.Answer(sent.header.request_id, "again"); };
+  next.on_send = [&next](const FakeChannel::Sent& sent) {
+    next.Answer(sent.header.request_id, "again");
+  };
   queue.Attach(next, true);
   KVD_REQUIRE_OK(queue.Pump());
   REQUIRE(next.sent.size() == 4);
@@ -262,7 +271,9 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: what a session left unanswered is repea
   queue.Detach();
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: where the replies were not kept, a write's outcome is unknown, the rest is asked anew") {
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: where the replies were not kept, a write's outcome is unknown, the "
+                 "rest is asked anew") {
   Request write;
   write.header = Header(Opcode::kPut);
   write.key = "key";
@@ -285,7 +296,9 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: where the replies were not kept, a writ
   queue.Detach();
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: a session that has fewer credits takes the repeats one after the other") {
+TEST_CASE_METHOD(
+    Fixture,
+    "RequestQueue: a session that has fewer credits takes the repeats one after the other") {
   std::deque<Request> writes(4);
   for (Request& write : writes) {
     write.header = Header(Opcode::kPut);
@@ -308,7 +321,9 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: a session that has fewer credits takes 
   queue.Detach();
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: when no session will come, what was sent is unknown and the rest fails with the cause") {
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: when no session will come, what was sent is unknown and the rest "
+                 "fails with the cause") {
   Request write;
   write.header = Header(Opcode::kPut);
   write.key = "key";
@@ -358,7 +373,8 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: requests with an owner are handed back 
   CHECK(queue.TakeFinished() == nullptr);
 }
 
-TEST_CASE_METHOD(Fixture, "RequestQueue: an answer that came together with the session's end counts") {
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: an answer that came together with the session's end counts") {
   channel.on_send = [this](const FakeChannel::Sent& sent) {
     channel.Answer(sent.header.request_id, "last words");
     channel.End(absl::UnavailableError("gone"));

@@ -14,7 +14,12 @@
 namespace kvd::test {
 
 TEST_CASE("Target: paths and shm: are shared memory") {
-  for (const auto& [text, path] : {std::pair{"shm:/run/a.sock", "/run/a.sock"}, {"/tmp/b", "/tmp/b"}, {"shm:rel", "rel"}, {"rel.sock", "rel.sock"}, {"./a:b", "./a:b"}, {"a/b", "a/b"}}) {
+  for (const auto& [text, path] : {std::pair{"shm:/run/a.sock", "/run/a.sock"},
+                                   {"/tmp/b", "/tmp/b"},
+                                   {"shm:rel", "rel"},
+                                   {"rel.sock", "rel.sock"},
+                                   {"./a:b", "./a:b"},
+                                   {"a/b", "a/b"}}) {
     const auto target = ParseTarget(text);
     KVD_REQUIRE_OK(target);
     CHECK(target->kind == Target::Kind::kShm);
@@ -52,11 +57,12 @@ TEST_CASE("Target: hosts are RDMA, and a name leads back to the same target") {
     uint16_t port;
     const char* name;
   };
-  for (const Case& expected : {Case{"rdma:node7:7000", "node7", 7000, "rdma:node7:7000"},
-                               Case{"rdma:node7", "node7", kDefaultPort, "rdma:node7:7711"},
-                               Case{"10.0.0.1:1", "10.0.0.1", 1, "rdma:10.0.0.1:1"},
-                               Case{"[fe80::1%ib0]:65535", "fe80::1%ib0", 65535, "rdma:[fe80::1%ib0]:65535"},
-                               Case{"rdma:[fd77::2]", "fd77::2", kDefaultPort, "rdma:[fd77::2]:7711"}}) {
+  for (const Case& expected :
+       {Case{"rdma:node7:7000", "node7", 7000, "rdma:node7:7000"},
+        Case{"rdma:node7", "node7", kDefaultPort, "rdma:node7:7711"},
+        Case{"10.0.0.1:1", "10.0.0.1", 1, "rdma:10.0.0.1:1"},
+        Case{"[fe80::1%ib0]:65535", "fe80::1%ib0", 65535, "rdma:[fe80::1%ib0]:65535"},
+        Case{"rdma:[fd77::2]", "fd77::2", kDefaultPort, "rdma:[fd77::2]:7711"}}) {
     CAPTURE(expected.text);
     const auto target = ParseTarget(expected.text);
     KVD_REQUIRE_OK(target);
@@ -70,8 +76,9 @@ TEST_CASE("Target: hosts are RDMA, and a name leads back to the same target") {
 }
 
 TEST_CASE("Target: what is none is refused, and named") {
-  for (const char* text : {"kvd", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x", "fe80::1:7711",
-                           "[fe80::1:7711", "[fe80::1]7711", "rdma:[]:7711"}) {
+  for (const char* text :
+       {"kvd", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x", "fe80::1:7711",
+        "[fe80::1:7711", "[fe80::1]7711", "rdma:[]:7711"}) {
     CAPTURE(text);
     const auto target = ParseTarget(text);
     KVD_REQUIRE_CODE(target, kInvalidArgument);

@@ -36,7 +36,8 @@ struct Fixture {
 TEST_CASE("WindowGet: finds live items of every size up to its buffer's, wherever they lie") {
   Fixture fixture;
   const bool local = GENERATE(true, false);
-  for (size_t bytes = 0; bytes < (local ? 40u : WindowGet::kItemBytesMax - 100); bytes = bytes * 5 / 4 + 1) {
+  for (size_t bytes = 0; bytes < (local ? 40u : WindowGet::kItemBytesMax - 100);
+       bytes = bytes * 5 / 4 + 1) {
     const std::string key = fixture.region.KeyIn(0, kBucket0, 1, "key");
     const Slot slot = fixture.region.Put({.key = key, .value = std::string(bytes, 'v')}, local);
     CAPTURE(bytes);
@@ -50,9 +51,11 @@ TEST_CASE("WindowGet: finds live items of every size up to its buffer's, whereve
   }
 }
 
-TEST_CASE("WindowGet: an item that could be copied only with bytes beyond the region is left alone") {
+TEST_CASE(
+    "WindowGet: an item that could be copied only with bytes beyond the region is left alone") {
   Fixture fixture;
-  for (const size_t value : {size_t{1}, size_t{5}, size_t{9}, size_t{17}, size_t{25}, size_t{37}, size_t{100}}) {
+  for (const size_t value :
+       {size_t{1}, size_t{5}, size_t{9}, size_t{17}, size_t{25}, size_t{37}, size_t{100}}) {
     const uint64_t bytes = ItemBytes(0, 3, value);
     const RegionOffset end{TestRegion::kRegionBytes - bytes};
     const Slot slot =

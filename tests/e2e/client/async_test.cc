@@ -1,0 +1,176 @@
+// Operations that are started: every one comes back exactly once, by callback or by Poll, whatever
+// happens in between.
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/kv_client.h"
+#include "common/base/random.h"
+#include "tests/e2e/client/broken_sessions.h"
+#include "tests/support/kvd_process.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Fixture {
+  Fixture() {
+    KVD_REQUIRE_OK(kvd.Start(getenv("KVD"), {"--memory=64m", "--max_value=8m"}));
+    ClientOptions options;
+    options.deadline = seconds(60);
+    client = Client::Connect(kvd.target(), options).value();
+  }
+
+  // Waits for all that is under way.
+  std::map<uint64_t, Completion> Drain() {
+    std::map<uint64_t, Completion> all;
+    std::vector<Completion> some(16);
+    while (client->outstanding() != 0) {
+      const size_t count = client->Wait(some, seconds(60));
+      REQUIRE(count != 0);
+      for (size_t i = 0; i < count; ++i) {
+        const uint64_t tag = some[i].tag;
+        REQUIRE(all.emplace(tag, std::move(some[i])).second);
+      }
+    }
+    return all;
+  }
+
+  KvdProcess kvd;
+  std::unique_ptr<Client> client;
+};
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "Client: hundreds of operations under way come back, each with its tag") {
+  const std::string large(100'000, 'x');
+  for (uint64_t i = 0; i < 500; ++i) {
+    client->StartPut("key" + std::to_string(i), i % 50 == 0 ? large : std::to_string(i),
+                     Async{i, {}});
+  }
+  CHECK(client->outstanding() == 500);
+  auto puts = Drain();
+  REQUIRE(puts.size() == 500);
+  for (const auto& [tag, completion] : puts) {
+    REQUIRE(completion.status == absl::OkStatus());
+    REQUIRE(completion.info.version != 0);
+  }
+  for (uint64_t i = 0; i < 600; ++i) client->StartGet("key" + std::to_string(i), Async{i, {}});
+  auto gets = Drain();
+  REQUIRE(gets.size() == 600);
+  for (const auto& [tag, completion] : gets) {
+    CAPTURE(tag);
+    if (tag >= 500) {
+      CHECK(absl::IsNotFound(completion.status));
+      continue;
+    }
+    CHECK(completion.status == absl::OkStatus());
+    CHECK(completion.value == (tag % 50 == 0 ? large : std::to_string(tag)));
+    CHECK(completion.info.version == puts.at(tag).info.version);
+  }
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "Client: callbacks are called by Poll and Wait only, and may start more") {
+  int called = 0;
+  std::function<void(Completion&)> again = [&](Completion& completion) {
+    CHECK(completion.status == absl::OkStatus());
+    if (++called < 100) client->StartIncrement("n", 1, Async{0, again});
+  };
+  client->StartIncrement("n", 1, Async{0, again});
+  client->StartGet("", Async{0, [&](Completion& completion) {
+                               CHECK(absl::IsInvalidArgument(completion.status));
+                             }});
+  CHECK(called == 0);
+  while (client->outstanding() != 0) client->Wait({}, seconds(60));
+  CHECK(called == 100);
+  CHECK(client->Get("n").value() == "100");
+  CHECK(client->Wait({}, seconds(60)) == 0);  // nothing is under way
+}
+
+TEST_CASE_METHOD(
+    Fixture, "Client: every kind of operation can be started, and blocking ones come in between") {
+  client->StartPut("a", "1", Async{1, {}});
+  client->StartAppend("a", "2", Async{2, {}});
+  client->StartPrepend("a", "0", Async{3, {}});
+  KVD_REQUIRE_OK(client->Ping());
+  client->StartIncrement("n", 1, Async{4, {}});
+  WriteOptions ttl;
+  ttl.ttl = seconds(100);
+  client->StartTouch("a", Async{5, {}}, ttl);
+  auto done = Drain();
+  REQUIRE(done.size() == 5);
+  for (const auto& [tag, completion] : done) CHECK(completion.status == absl::OkStatus());
+  CHECK(done.at(4).number == 1);
+  CHECK(client->Get("a").value() == "012");
+  client->StartDelete("a", Async{6, {}});
+  char buffer[4];
+  KVD_REQUIRE_OK(client->Put("b", "1234"));
+  client->StartGetInto("b", buffer, Async{7, {}});
+  KVD_REQUIRE_OK(client->Put("c", "12345"));
+  client->StartGetInto("c", buffer, Async{8, {}});
+  done = Drain();
+  CHECK(done.at(6).status == absl::OkStatus());
+  CHECK(done.at(7).status == absl::OkStatus());
+  CHECK(done.at(7).length == 4);
+  CHECK(absl::IsOutOfRange(done.at(8).status));
+}
+
+TEST_CASE_METHOD(
+    Fixture, "Client: what is not done by its deadline comes back as such, and the rest goes on") {
+  kvd.Stop();
+  OperationOptions short_get{milliseconds(20)};
+  WriteOptions short_put;
+  short_put.deadline = milliseconds(20);
+  for (uint64_t i = 0; i < 40; ++i) client->StartPut("k", "v", Async{i, {}}, short_put);
+  client->StartGet("k", Async{100, {}}, short_get);
+  std::vector<Completion> some(64);
+  std::map<uint64_t, absl::Status> ended;
+  while (client->outstanding() != 0) {
+    const size_t count = client->Wait(some, seconds(60));
+    for (size_t i = 0; i < count; ++i) ended[some[i].tag] = some[i].status;
+  }
+  REQUIRE(ended.size() == 41);
+  for (uint64_t i = 0; i < 40; ++i) CHECK(absl::IsDeadlineExceeded(ended[i]));
+  CHECK(absl::IsNotFound(ended[100]));  // a GET needs nobody
+  kvd.Continue();
+  KVD_REQUIRE_OK(client->Put("k", "after"));
+  CHECK(client->Get("k").value() == "after");
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "Client: operations under way survive broken sessions, each taking effect once") {
+  Random random(Seed());
+  uint64_t started = 0;
+  uint64_t ended = 0;
+  std::vector<Completion> some(64);
+  int broken = 0;
+  while (ended < 3000) {
+    while (started < 3000 && client->outstanding() < 100) {
+      client->StartIncrement("n" + std::to_string(started % 10), 1, Async{started, {}});
+      client->StartGet("n" + std::to_string(started % 10), Async{1'000'000, {}});
+      ++started;
+    }
+    if (random.OneIn(20)) broken += BreakSessions();
+    const size_t count = client->Wait(some, seconds(60));
+    for (size_t i = 0; i < count; ++i) {
+      if (some[i].tag == 1'000'000) {
+        REQUIRE((some[i].status.ok() || absl::IsNotFound(some[i].status)));
+        continue;
+      }
+      REQUIRE(some[i].status == absl::OkStatus());
+      ++ended;
+    }
+  }
+  CHECK(broken > 10);
+  CHECK(client->counters().reconnects > 10);
+  for (int i = 0; i < 10; ++i) CHECK(client->Get("n" + std::to_string(i)).value() == "300");
+}
+
+}  // namespace kvd::test

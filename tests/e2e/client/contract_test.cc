@@ -1,0 +1,304 @@
+// What every operation promises, against a real kvd over shared memory.
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "client/kv_client.h"
+#include "tests/support/kvd_process.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+using Catch::Matchers::Contains;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Fixture {
+  Fixture() {
+    KVD_REQUIRE_OK(kvd.Start(getenv("KVD"), {"--memory=64m", "--max_value=8m"}));
+    client = Client::Connect(kvd.target()).value();
+  }
+
+  std::string Value(std::string_view key) { return client->Get(key).value(); }
+  uint64_t Version(std::string_view key) {
+    std::string value;
+    ItemInfo info;
+    KVD_REQUIRE_OK(client->Get(key, value, &info));
+    return info.version;
+  }
+
+  KvdProcess kvd;
+  std::unique_ptr<Client> client;
+};
+
+WriteOptions With(Condition condition) {
+  WriteOptions options;
+  options.condition = condition;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(Fixture, "Client: put if absent, if present, if version") {
+  KVD_REQUIRE_CODE(client->Put("k", "1", With(Condition::IfPresent())), kNotFound);
+  KVD_REQUIRE_CODE(client->Put("k", "1", With(Condition::IfVersion(7))), kNotFound);
+  KVD_REQUIRE_CODE(client->Get("k"), kNotFound);
+  KVD_REQUIRE_OK(client->Put("k", "1", With(Condition::IfAbsent())));
+  KVD_REQUIRE_CODE(client->Put("k", "2", With(Condition::IfAbsent())), kAborted);
+  CHECK(Value("k") == "1");
+  KVD_REQUIRE_OK(client->Put("k", "2", With(Condition::IfPresent())));
+  const uint64_t version = Version("k");
+  const auto swapped = client->Put("k", "3", With(Condition::IfVersion(version)));
+  KVD_REQUIRE_OK(swapped);
+  CHECK(swapped->version > version);
+  CHECK(swapped->version == Version("k"));
+  const auto lost = client->Put("k", "4", With(Condition::IfVersion(version)));
+  KVD_REQUIRE_CODE(lost, kAborted);
+  CHECK_THAT(MessageOf(lost), Contains(std::to_string(swapped->version)));
+  CHECK(Value("k") == "3");
+  // Large values, which the server pulls.
+  const std::string large(300'000, 'x');
+  KVD_REQUIRE_CODE(client->Put("k", large, With(Condition::IfVersion(version))), kAborted);
+  KVD_REQUIRE_OK(client->Put("k", large, With(Condition::IfVersion(swapped->version))));
+  CHECK(Value("k") == large);
+  KVD_REQUIRE_CODE(client->Put("k", "x", With(Condition::IfVersion(0))), kInvalidArgument);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "Client: a version never fits twice, also across delete and re-insertion") {
+  KVD_REQUIRE_OK(client->Put("k", "a"));
+  const uint64_t version = Version("k");
+  KVD_REQUIRE_OK(client->Delete("k"));
+  KVD_REQUIRE_OK(client->Put("k", "a"));
+  KVD_REQUIRE_CODE(client->Put("k", "b", With(Condition::IfVersion(version))), kAborted);
+  KVD_REQUIRE_CODE(client->Delete("k", With(Condition::IfVersion(version))), kAborted);
+  KVD_REQUIRE_OK(client->Delete("k", With(Condition::IfVersion(Version("k")))));
+  KVD_REQUIRE_CODE(client->Delete("k", With(Condition::IfVersion(version))), kNotFound);
+  KVD_REQUIRE_CODE(client->Delete("k"), kNotFound);
+  KVD_REQUIRE_CODE(client->Delete("k", With(Condition::IfAbsent())), kInvalidArgument);
+}
+
+TEST_CASE_METHOD(Fixture, "Client: increment counts, and refuses what it cannot count") {
+  CHECK(client->Increment("n", 5)->value == 5);
+  CHECK(client->Increment("n", -7)->value == -2);
+  CHECK(Value("n") == "-2");
+  KVD_REQUIRE_CODE(client->Increment("m", 1, With(Condition::IfPresent())), kNotFound);
+  KVD_REQUIRE_OK(client->Put("n", std::to_string(std::numeric_limits<int64_t>::max())));
+  KVD_REQUIRE_CODE(client->Increment("n", 1), kOutOfRange);
+  CHECK(Value("n") == std::to_string(std::numeric_limits<int64_t>::max()));
+  CHECK(client->Increment("n", std::numeric_limits<int64_t>::min())->value == -1);
+  KVD_REQUIRE_OK(client->Put("n", std::to_string(std::numeric_limits<int64_t>::min())));
+  KVD_REQUIRE_CODE(client->Increment("n", -1), kOutOfRange);
+  for (const char* no_number :
+       {"", "x", "1 ", " 1", "01", "+1", "1.0", "9223372036854775808", "-"}) {
+    CAPTURE(no_number);
+    KVD_REQUIRE_OK(client->Put("n", no_number));
+    KVD_REQUIRE_CODE(client->Increment("n", 1), kInvalidArgument);
+    CHECK(Value("n") == no_number);
+  }
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "Client: append and prepend, small and pulled, up to the limit of a value") {
+  KVD_REQUIRE_OK(client->Append("s", "b"));
+  KVD_REQUIRE_OK(client->Append("s", "c"));
+  KVD_REQUIRE_OK(client->Prepend("s", "a"));
+  CHECK(Value("s") == "abc");
+  const std::string large(500'000, 'x');
+  KVD_REQUIRE_OK(client->Append("s", large));
+  KVD_REQUIRE_OK(client->Prepend("s", large));
+  CHECK(Value("s") == large + "abc" + large);
+  KVD_REQUIRE_CODE(client->Append("t", "x", With(Condition::IfPresent())), kNotFound);
+  KVD_REQUIRE_CODE(client->Append("t", "x", With(Condition::IfAbsent())), kInvalidArgument);
+  const std::string most((8u << 20) - 1, 'y');
+  KVD_REQUIRE_OK(client->Put("s", most));
+  KVD_REQUIRE_OK(client->Append("s", "z"));
+  KVD_REQUIRE_CODE(client->Append("s", "z"), kOutOfRange);
+  KVD_REQUIRE_CODE(client->Prepend("s", "z"), kOutOfRange);
+  CHECK(Value("s") == most + "z");
+}
+
+TEST_CASE_METHOD(Fixture, "Client: lengths at their limits") {
+  const std::string longest_key(4096, 'k');
+  KVD_REQUIRE_OK(client->Put(longest_key, ""));
+  CHECK(Value(longest_key).empty());
+  KVD_REQUIRE_CODE(client->Put(longest_key + "k", "v"), kInvalidArgument);
+  KVD_REQUIRE_CODE(client->Put("", "v"), kInvalidArgument);
+  KVD_REQUIRE_CODE(client->Get(""), kInvalidArgument);
+  for (const size_t length : {(8u << 20) - 1, 8u << 20}) {
+    const std::string value(length, 'v');
+    KVD_REQUIRE_OK(client->Put("k", value));
+    CHECK(Value("k") == value);
+  }
+  KVD_REQUIRE_CODE(client->Put("k", std::string((8u << 20) + 1, 'v')), kOutOfRange);
+}
+
+TEST_CASE_METHOD(Fixture, "Client: an item expires for every reader, and may be touched") {
+  WriteOptions soon;
+  soon.ttl = milliseconds(60);
+  soon.user_flags = 0xcafe;
+  KVD_REQUIRE_OK(client->Put("k", "v", soon));
+  std::string value;
+  ItemInfo info;
+  KVD_REQUIRE_OK(client->Get("k", value, &info));
+  CHECK(info.user_flags == 0xcafe);
+  CHECK(info.expiry_unix_us > client->ServerUnixUs());
+  // Whatever remembers where it lies must see it go as well.
+  ClientOptions remembering;
+  remembering.location_cache_entries = 1024;
+  const auto other = Client::Connect(kvd.target(), remembering).value();
+  bool seen = other->Get("k").ok();
+  while (client->Get("k").ok()) continue;
+  CHECK(client->ServerUnixUs() >= info.expiry_unix_us);
+  while (other->Get("k").ok()) seen = true;
+  CHECK(seen);
+  CHECK(other->counters().expired > 0);
+  KVD_REQUIRE_CODE(client->Touch("k", {}), kNotFound);
+  KVD_REQUIRE_OK(client->Put("k", "w", With(Condition::IfAbsent())));
+
+  soon.user_flags = 0;
+  soon.ttl = seconds(1000);
+  const uint64_t version = Version("k");
+  KVD_REQUIRE_OK(client->Touch("k", soon));
+  KVD_REQUIRE_OK(client->Get("k", value, &info));
+  CHECK(value == "w");
+  CHECK(info.version > version);
+  CHECK(info.expiry_unix_us > client->ServerUnixUs() + 900'000'000);
+  KVD_REQUIRE_OK(client->GetAndTouch("k", value, &info, {}));
+  CHECK(value == "w");
+  CHECK(info.expiry_unix_us == 0);
+  const std::string large(200'000, 'l');
+  KVD_REQUIRE_OK(client->Put("large", large));
+  KVD_REQUIRE_OK(client->GetAndTouch("large", value, &info, soon));
+  CHECK(value == large);
+  CHECK(info.expiry_unix_us != 0);
+  KVD_REQUIRE_CODE(client->GetAndTouch("absent", value, &info, soon), kNotFound);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "Client: an expiry that has passed, and options that contradict each other") {
+  WriteOptions past;
+  past.expiry_unix_us = 1;
+  KVD_REQUIRE_OK(client->Put("k", "v"));
+  KVD_REQUIRE_OK(client->Put("k", "w", past));
+  KVD_REQUIRE_CODE(client->Get("k"), kNotFound);
+  WriteOptions both;
+  both.ttl = seconds(1);
+  both.expiry_unix_us = 1;
+  KVD_REQUIRE_CODE(client->Put("k", "v", both), kInvalidArgument);
+  WriteOptions negative;
+  negative.ttl = microseconds(-1);
+  KVD_REQUIRE_CODE(client->Put("k", "v", negative), kInvalidArgument);
+  WriteOptions ttl;
+  ttl.ttl = seconds(1);
+  KVD_REQUIRE_CODE(client->Delete("k", ttl), kInvalidArgument);
+  WriteOptions flags;
+  flags.user_flags = 1;
+  KVD_REQUIRE_CODE(client->Touch("k", flags), kInvalidArgument);
+}
+
+TEST_CASE_METHOD(Fixture, "Client: increment and append keep an item's expiry and user flags") {
+  WriteOptions options;
+  options.ttl = seconds(1000);
+  options.user_flags = 7;
+  KVD_REQUIRE_OK(client->Put("n", "1", options));
+  KVD_REQUIRE_OK(client->Increment("n", 1));
+  KVD_REQUIRE_OK(client->Append("n", "0"));
+  std::string value;
+  ItemInfo info;
+  KVD_REQUIRE_OK(client->Get("n", value, &info));
+  CHECK(value == "20");
+  CHECK(info.user_flags == 7);
+  CHECK(info.expiry_unix_us > client->ServerUnixUs());
+  KVD_REQUIRE_OK(client->Put("n", "1"));
+  KVD_REQUIRE_OK(client->Get("n", value, &info));
+  CHECK(info.user_flags == 0);
+  CHECK(info.expiry_unix_us == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "Client: batches give each key its status, duplicates included") {
+  ClientOptions whole;
+  whole.read_whole_buckets = true;
+  const auto by_machine = Client::Connect(kvd.target(), whole).value();
+  std::vector<std::string> names;
+  for (int i = 0; i < 300; ++i) names.push_back("key" + std::to_string(i % 250));
+  std::vector<PutRequest> puts;
+  for (int i = 0; i < 250; i += 2)
+    puts.push_back({names[static_cast<size_t>(i)], names[static_cast<size_t>(i)]});
+  puts.push_back({"", "no key"});
+  const std::string large(100'000, 'x');
+  puts.push_back({"large", large});
+  const auto put = client->MultiPut(puts);
+  REQUIRE(put.size() == puts.size());
+  for (size_t i = 0; i < put.size(); ++i) {
+    CHECK(put[i].status().code() ==
+          (i == 125 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kOk));
+  }
+  std::vector<std::string_view> keys(names.begin(), names.end());
+  keys.push_back("large");
+  std::vector<GetResult> results(keys.size());
+  for (Client* reader : {client.get(), by_machine.get()}) {
+    KVD_REQUIRE_OK(reader->MultiGet(keys, results));
+    for (size_t i = 0; i < names.size(); ++i) {
+      CAPTURE(i);
+      if ((i % 250) % 2 == 0) {
+        CHECK(results[i].status == absl::OkStatus());
+        CHECK(results[i].value == names[i]);
+        CHECK(results[i].info.version != 0);
+      } else {
+        CHECK(absl::IsNotFound(results[i].status));
+      }
+    }
+    CHECK(results.back().value == large);
+  }
+  keys[3] = "";
+  KVD_REQUIRE_OK(client->MultiGet(keys, results));
+  CHECK(absl::IsInvalidArgument(results[3].status));
+  CHECK(results[0].status == absl::OkStatus());
+  KVD_REQUIRE_CODE(client->MultiGet(keys, std::span(results).first(1)), kInvalidArgument);
+  KVD_REQUIRE_OK(client->MultiGet({}, {}));
+
+  const std::vector<std::string_view> doomed = {"key0", "key1", "key0"};
+  const auto deleted = client->MultiDelete(doomed);
+  REQUIRE(deleted.size() == 3);
+  CHECK(absl::IsNotFound(deleted[1]));
+  CHECK(deleted[0].ok() != deleted[2].ok());
+}
+
+TEST_CASE_METHOD(Fixture, "Client: a scan by prefix, in parts, and a cursor of another run") {
+  for (int i = 0; i < 3000; ++i) {
+    const std::string prefix = i % 3 == 0 ? "a:" : "b:";
+    KVD_REQUIRE_OK(client->Put(prefix + std::to_string(i), "v"));
+  }
+  std::vector<std::string> met;
+  ScanOptions options;
+  options.prefix = "a:";
+  options.count = 100;
+  int parts = 0;
+  do {
+    const auto cursor = client->Scan(
+        [&met](std::string_view key, std::string_view, const ItemInfo&) {
+          met.emplace_back(key);
+          return true;
+        },
+        options);
+    KVD_REQUIRE_OK(cursor);
+    options.cursor = *cursor;
+    ++parts;
+  } while (!options.cursor.empty());
+  CHECK(parts >= 5);
+  CHECK(met.size() == 1000);
+  for (const std::string& key : met) REQUIRE(key.starts_with("a:"));
+  options.cursor = "0000000000000001-0-0-0";
+  const auto visit_none = [](std::string_view, std::string_view, const ItemInfo&) { return true; };
+  KVD_REQUIRE_CODE(client->Scan(visit_none, options), kFailedPrecondition);
+  options.cursor = "nonsense";
+  KVD_REQUIRE_CODE(client->Scan(visit_none, options), kInvalidArgument);
+}
+
+}  // namespace kvd::test

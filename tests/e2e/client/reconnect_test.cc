@@ -1,0 +1,159 @@
+// What a client does when its session breaks: the same kvd, a new one, or none.
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/kv_client.h"
+#include "common/base/random.h"
+#include "tests/e2e/client/broken_sessions.h"
+#include "tests/support/kvd_process.h"
+#include "tests/support/status_testing.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string Kvd() { return getenv("KVD"); }
+
+}  // namespace
+
+TEST_CASE("Client: writes whose session breaks under them take effect once") {
+  KvdProcess kvd;
+  const std::string pollers = GENERATE("1", "2");
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m", "--pollers=" + pollers}));
+  ClientOptions options;
+  options.deadline = seconds(60);
+  const auto client = Client::Connect(kvd.target(), options).value();
+  std::atomic<bool> stop{false};
+  std::thread breaker([&] {
+    while (!stop) {
+      BreakSessions();
+      std::this_thread::yield();
+    }
+  });
+  absl::Status first_error;
+  int64_t last = 0;
+  uint64_t large_versions = 0;
+  std::string appended;
+  const std::string large(60'000, 'x');
+  for (int i = 1; i <= 400; ++i) {
+    const auto incremented = client->Increment("n", 1);
+    if (!incremented.ok() || incremented->value != i) {
+      first_error = incremented.ok() ? absl::InternalError("counted twice or not at all")
+                                     : incremented.status();
+      break;
+    }
+    last = incremented->value;
+    if (i % 20 == 0) {  // pulled ones, too
+      const auto put = client->Append("large", large);
+      if (!put.ok()) first_error = put.status();
+      ++large_versions;
+    }
+  }
+  stop = true;
+  breaker.join();
+  CHECK(first_error == absl::OkStatus());
+  CHECK(last == 400);
+  CHECK(client->Get("n").value() == "400");
+  CHECK(client->Get("large").value().size() == large_versions * large.size());
+  CHECK(client->counters().reconnects > 0);
+}
+
+TEST_CASE(
+    "Client: a write that was sent to a kvd that is gone is unknown, and the client goes on with "
+    "the next kvd") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  ClientOptions options;
+  options.deadline = seconds(60);
+  const auto client = Client::Connect(kvd.target(), options).value();
+  KVD_REQUIRE_OK(client->Put("k", "old"));
+  kvd.Stop();
+  client->StartIncrement("n", 1, Async{1, {}});
+  Completion completion;
+  CHECK(client->Poll(std::span(&completion, 1)) == 0);
+  kvd.Kill();
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  REQUIRE(client->Wait(std::span(&completion, 1), seconds(60)) == 1);
+  CHECK(absl::IsUnknown(completion.status));
+  // Nothing of the earlier one is believed, and nothing has to be done for it.
+  KVD_REQUIRE_CODE(client->Get("k"), kNotFound);
+  KVD_REQUIRE_OK(client->Put("k", "new"));
+  CHECK(client->Get("k").value() == "new");
+  CHECK(client->counters().reconnects >= 1);
+}
+
+TEST_CASE("Client: operations wait for a kvd that comes back, up to their deadline") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  ClientOptions options;
+  options.deadline = seconds(60);
+  const auto client = Client::Connect(kvd.target(), options).value();
+  kvd.Kill();
+  const auto refused = client->Put("k", "v", {.deadline = milliseconds(30)});
+  KVD_REQUIRE_CODE(refused, kUnavailable);
+  KVD_REQUIRE_CODE(client->Get("k", {milliseconds(30)}), kUnavailable);
+  std::vector<GetResult> results(2);
+  const std::vector<std::string_view> keys = {"k", "l"};
+  KVD_REQUIRE_OK(client->MultiGet(keys, results, {milliseconds(30)}));
+  CHECK(absl::IsUnavailable(results[0].status));
+  std::thread starter([&kvd] { KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"})); });
+  const auto put = client->Put("k", "v");
+  starter.join();
+  KVD_REQUIRE_OK(put);
+  CHECK(client->Get("k").value() == "v");
+}
+
+TEST_CASE("Client: one that does not wait for its server says at once that there is none") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  ClientOptions options;
+  options.deadline = seconds(600);
+  options.wait_for_server = false;
+  const auto client = Client::Connect(kvd.target(), options).value();
+  kvd.Stop();
+  client->StartPut("k", "v", Async{1, {}});
+  client->StartGet("k", Async{2, {}});
+  client->Poll({});
+  kvd.Kill();
+  KVD_REQUIRE_CODE(client->Get("k"), kUnavailable);
+  KVD_REQUIRE_CODE(client->Put("k", "v"), kUnavailable);
+  std::vector<Completion> completions(4);
+  size_t count = client->Wait(completions, seconds(600));
+  while (client->outstanding() != 0)
+    count += client->Wait(std::span(completions).subspan(count), seconds(600));
+  REQUIRE(count == 2);
+  for (size_t i = 0; i < count; ++i) {
+    CHECK((completions[i].tag == 1 ? absl::IsUnknown(completions[i].status)
+                                   : absl::IsNotFound(completions[i].status) ||
+                                         absl::IsUnavailable(completions[i].status)));
+  }
+}
+
+TEST_CASE(
+    "Client: of several ways to a kvd the first that works is taken, and a better one when it is "
+    "back") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  const std::string detour = kvd.socket_path() + ".detour";
+  const auto client = Client::Connect("shm:" + detour + "," + kvd.target()).value();
+  KVD_REQUIRE_OK(client->Put("k", "v"));
+  CHECK(client->target() == "shm:" + detour + "," + kvd.target());
+  CHECK(client->counters().reconnects == 0);
+  REQUIRE(link(kvd.socket_path().c_str(), detour.c_str()) == 0);
+  while (client->counters().reconnects == 0) KVD_REQUIRE_OK(client->Put("k", "v"));
+  CHECK(client->counters().reconnects == 1);
+  CHECK(client->Get("k").value() == "v");
+  KVD_REQUIRE_CODE(Client::Connect("shm:/nonexistent/a,shm:/nonexistent/b"), kUnavailable);
+  KVD_REQUIRE_CODE(Client::Connect(kvd.target() + ",:bad:"), kInvalidArgument);
+}
+
+}  // namespace kvd::test
