@@ -254,7 +254,8 @@ TEST_CASE("Checker: what is appended is there once, in its order") {
   const Value two = Appended(one, Blob(3));
   Accept(History().Put(1, 0, 1).Append(2, 2, 9).Append(3, 2, 9).GetValue(two, 10, 11));
   Accept(History().Put(1, 0, 1).Append(2, 2, 3).Append(3, 4, 9).GetValue(one, 5, 6));
-  Accept(History().Append(2, 0, 1, Outcome::kNotFound));
+  Accept(History().Append(2, 0, 1).Append(3, 2, 3).GetValue(Appended(Blob(2), Blob(3)), 4, 5));
+  Reject(History().Append(2, 0, 1).Miss(2, 3));
   Reject(History().Put(1, 0, 1).Append(3, 2, 3).Append(2, 4, 5).GetValue(two, 10, 11));
   Reject(History().Put(1, 0, 1).Append(2, 2, 3).GetValue(Appended(one, Blob(2)), 4, 5));
   REQUIRE_FALSE(Appended(Blob(1), Blob(2)) == Prepended(Blob(2), Blob(1)));

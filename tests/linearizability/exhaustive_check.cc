@@ -31,6 +31,22 @@ bool TryFrom(std::vector<Operation> left, const KeyState& state, int64_t now_ns,
          TryFrom(left, Vanished(state), std::max(now_ns, from_ns), rules);
 }
 
+// The version that a write of unknown outcome got, if a GET has told it.
+uint64_t VersionTold(const Operation& write, const std::vector<Operation>& operations) {
+  uint64_t version = 0;
+  for (const Operation& other : operations) {
+    const bool other_names = other.kind == OperationKind::kAppend ||
+                             other.kind == OperationKind::kPrepend ||
+                             other.kind == OperationKind::kTouch;
+    if (other_names) return 0;
+    if (other.kind == OperationKind::kGet && other.outcome == Outcome::kOk &&
+        other.read == write.written && other.version != 0) {
+      version = other.version;
+    }
+  }
+  return version;
+}
+
 }  // namespace
 
 bool IsLinearizableByTrial(const std::vector<Operation>& operations, const Rules& rules) {
@@ -39,6 +55,10 @@ bool IsLinearizableByTrial(const std::vector<Operation>& operations, const Rules
     if (operation.outcome == Outcome::kFailed) continue;
     if (operation.outcome == Outcome::kUnknown && IsRead(operation.kind)) continue;
     left.push_back(operation);
+    if (operation.outcome == Outcome::kUnknown && IsPut(operation.kind) &&
+        operation.written.kind == Value::Kind::kBlob) {
+      left.back().version = VersionTold(operation, operations);
+    }
   }
   return TryFrom(left, {}, std::numeric_limits<int64_t>::min(), rules);
 }

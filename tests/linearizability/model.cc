@@ -59,13 +59,14 @@ bool StepIncrement(const Operation& operation, KeyState& after) {
   return Write(operation, Number(sum), after.expiry_ns, after);
 }
 
+// Where there is no item, the token alone becomes one.
 bool StepJoin(const Operation& operation, KeyState& after) {
-  if (operation.outcome == Outcome::kNotFound) return !after.present;
   if (operation.outcome != Outcome::kOk && operation.outcome != Outcome::kUnknown) return false;
-  if (!after.present) return false;
-  const Value joined = operation.kind == OperationKind::kAppend
-                           ? Appended(after.value, operation.written)
-                           : Prepended(operation.written, after.value);
+  Value joined = operation.written;
+  if (after.present) {
+    joined = operation.kind == OperationKind::kAppend ? Appended(after.value, operation.written)
+                                                      : Prepended(operation.written, after.value);
+  }
   return Write(operation, joined, after.expiry_ns, after);
 }
 

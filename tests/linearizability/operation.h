@@ -68,7 +68,7 @@ struct Operation {
   OperationKind kind = OperationKind::kGet;
   Outcome outcome = Outcome::kUnknown;
   uint16_t client = 0;
-  uint32_t reserved = 0;
+  int32_t status_code = 0;  // the client's status, for the recorder's own use
 
   // What was asked for.
   Value written;                 // a kPut's value, kAppend's and kPrepend's token

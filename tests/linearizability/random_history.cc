@@ -175,14 +175,7 @@ class Simulation {
         break;
       case kAppend:
       case kPrepend:
-        if (!item.present) {
-          operation.outcome = Outcome::kNotFound;
-        } else {
-          Store(operation,
-                operation.kind == kAppend ? Appended(item.value, operation.written)
-                                          : Prepended(operation.written, item.value),
-                item.expiry_ns, item);
-        }
+        CarryJoin(operation, item);
         break;
       case kTouch:
         if (!item.present) {
@@ -206,6 +199,14 @@ class Simulation {
     const int64_t before = item.present ? static_cast<int64_t>(item.value.word) : 0;
     operation.read = Number(before + operation.delta);
     Store(operation, operation.read, item.present ? item.expiry_ns : kNever, item);
+  }
+
+  void CarryJoin(Operation& operation, Item& item) {
+    if (!item.present) return Store(operation, operation.written, kNever, item);
+    const Value joined = operation.kind == OperationKind::kAppend
+                             ? Appended(item.value, operation.written)
+                             : Prepended(operation.written, item.value);
+    Store(operation, joined, item.expiry_ns, item);
   }
 
   Random& random_;

@@ -1,0 +1,134 @@
+// Records what many clients of a real kvd do and see, and checks that it is linearizable.
+//
+//   history_recorder --kvd=PATH_OF_KVD --ops=300000 --seed=1
+//   history_recorder --kvd=PATH_OF_KVD --ops=300000 --seconds=3600 --client_kills=20
+//
+// Prints what was counted, a line each. Exit: 0 linearizable; 3 not, with what contradicts it on
+// stderr; 4 undecided; 1 it could not be run. The seed decides what each client does, not how they
+// interleave.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "tests/linearizability/checker.h"
+#include "tests/linearizability/recording.h"
+
+DEFINE_string(kvd, "", "path of the kvd binary");
+DEFINE_uint64(seed, 1, "seed of every choice");
+DEFINE_uint64(ops, 100'000, "operations in a round");
+DEFINE_uint64(rounds, 1, "rounds, each with a kvd of its own; ends after the first that is wrong");
+DEFINE_double(seconds, 0, "begin rounds for so long, however many");
+DEFINE_uint32(clients, 5, "client processes");
+DEFINE_uint32(fillers, 1, "further ones that add keys, so that the table grows");
+DEFINE_uint64(hot_keys, 28, "keys that are used most");
+DEFINE_int64(deadline_ms, 5000, "deadline of each operation");
+DEFINE_uint32(client_kills, 0, "clients killed in a round, and replaced");
+DEFINE_uint32(client_stops, 0, "clients stopped for a while in a round");
+DEFINE_uint32(kvd_stops, 0, "how often in a round kvd is stopped for a while");
+DEFINE_uint32(kvd_restarts, 0, "how often in a round kvd is killed and started anew");
+DEFINE_bool(expiry, true, "some items expire");
+DEFINE_int64(expiry_error_ms, 100, "how much earlier or later they may be seen to");
+DEFINE_bool(evict, false, "kvd evicts items when its memory is full");
+DEFINE_string(memory, "128m", "kvd's memory");
+DEFINE_uint32(pollers, 2, "kvd's pollers");
+DEFINE_string(
+    rdma, "",
+    "address of an RDMA device: kvd serves there too, and all but every fourth client use it");
+
+namespace kvd::test {
+namespace {
+
+RecordingOptions OptionsOfRound(uint64_t round) {
+  RecordingOptions options;
+  options.kvd = FLAGS_kvd;
+  options.kvd_flags = {"--memory=" + FLAGS_memory, "--pollers=" + std::to_string(FLAGS_pollers)};
+  if (!FLAGS_rdma.empty()) {
+    options.kvd_flags.push_back("--listen=" + FLAGS_rdma + ":7711");
+    options.kvd_flags.push_back("--insecure");
+    options.rdma_target = "rdma:" + FLAGS_rdma + ":7711";
+  }
+  if (FLAGS_evict) options.kvd_flags.push_back("--evict=lru");
+  options.expiry = FLAGS_expiry;
+  options.seed = FLAGS_seed + round;
+  options.operations = FLAGS_ops;
+  options.clients = FLAGS_clients;
+  options.fillers = FLAGS_fillers;
+  options.hot_keys = FLAGS_hot_keys;
+  options.deadline_ms = FLAGS_deadline_ms;
+  options.client_kills = FLAGS_client_kills;
+  options.client_stops = FLAGS_client_stops;
+  options.kvd_stops = FLAGS_kvd_stops;
+  options.kvd_restarts = FLAGS_kvd_restarts;
+  return options;
+}
+
+void Print(const RecordingBoard& board, const CheckResult& result, uint64_t seed,
+           double recording_s, double checking_s) {
+  std::printf("seed %lu\noperations %lu\nkeys %lu\nunknown %lu\nsteps %lu\n", seed,
+              result.operations, result.keys, result.unknown, result.steps);
+  std::printf("torn_reads %lu\nmoved_items %lu\nredirects %lu\nconfirmations %lu\n",
+              board.torn_reads.load(), board.moved_items.load(), board.redirects.load(),
+              board.confirmations.load());
+  std::printf("location_hits %lu\nstale_locations %lu\ngets_by_request %lu\n",
+              board.location_hits.load(), board.stale_locations.load(),
+              board.gets_by_request.load());
+  std::printf("wrong_keys %lu\nundecided_keys %lu\n", result.violations, result.undecided);
+  std::printf("recording_s %.2f\nchecking_s %.2f\n", recording_s, checking_s);
+  std::fflush(stdout);
+}
+
+double Seconds() { return static_cast<double>(RealClock::Get().NowMonotonicNs()) * 1e-9; }
+
+int Round(uint64_t round) {
+  const RecordingOptions options = OptionsOfRound(round);
+  const std::unique_ptr<Recording> recording = Recording::Create(options);
+  if (recording == nullptr) {
+    std::fprintf(stderr, "history_recorder: no memory for %lu operations\n", options.operations);
+    return 1;
+  }
+  const double began = Seconds();
+  const absl::Status status = recording->Run();
+  const double recorded = Seconds();
+  CheckOptions check;
+  check.rules.eviction = FLAGS_evict;
+  check.rules.expiry_error_ns = FLAGS_expiry_error_ms * 1'000'000;
+  const CheckResult result = CheckHistory(recording->History(), check);
+  Print(recording->board(), result, options.seed, recorded - began, Seconds() - recorded);
+  for (const std::string& report : result.reports) std::fprintf(stderr, "%s", report.c_str());
+  if (result.verdict == Verdict::kViolation) return 3;
+  if (!status.ok()) {
+    std::fprintf(stderr, "history_recorder: %s\n", status.ToString().c_str());
+    return 1;
+  }
+  return result.verdict == Verdict::kUndecided ? 4 : 0;
+}
+
+int Main() {
+  const double end = Seconds() + FLAGS_seconds;
+  for (uint64_t round = 0; round < FLAGS_rounds || Seconds() < end; ++round) {
+    const int exit_status = Round(round);
+    if (exit_status != 0) {
+      std::fprintf(stderr, "history_recorder: round %lu; repeat it with --seed=%lu --rounds=1\n",
+                   round + 1, FLAGS_seed + round);
+      return exit_status;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace kvd::test
+
+int main(int argc, char** argv) {
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  if (FLAGS_kvd.empty() || FLAGS_ops == 0 || FLAGS_hot_keys == 0 || FLAGS_clients == 0 ||
+      FLAGS_clients + FLAGS_fillers > 64) {
+    std::fprintf(stderr, "history_recorder: --kvd, at least 1 operation, 1 key, 1 to 64 clients\n");
+    return 1;
+  }
+  return kvd::test::Main();
+}

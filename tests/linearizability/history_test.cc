@@ -1,0 +1,75 @@
+// What many clients of a real kvd do and see is linearizable, whatever is killed or stopped
+// meanwhile; and builds in which one safeguard is left out are found out, so the check would
+// notice.
+#include <string>
+
+#include "tests/linearizability/run_recorder.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+// A build with a planted fault must be found out within 40 rounds of 50,000 operations.
+constexpr const char* kUntilFound = "--ops=50000 --rounds=40";
+
+void RequireLinearizable(const Recorded& recorded) {
+  INFO(recorded.output);
+  REQUIRE(recorded.exit_status == 0);
+  REQUIRE(recorded.counts.at("wrong_keys") == 0);
+  REQUIRE(recorded.counts.at("undecided_keys") == 0);
+}
+
+void RequireFound(const Recorded& recorded) {
+  INFO(recorded.output);
+  REQUIRE(recorded.exit_status == 3);
+  REQUIRE(recorded.counts.at("wrong_keys") > 0);
+}
+
+}  // namespace
+
+TEST_CASE("History: many clients on few keys, while the table grows") {
+  const Recorded recorded = RunRecorder("RECORDER", "KVD", "--ops=300000");
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("operations") > 250'000);
+  REQUIRE(recorded.counts.at("keys") > 5000);
+  REQUIRE(recorded.counts.at("torn_reads") > 10);
+  REQUIRE(recorded.counts.at("moved_items") > 100);
+  REQUIRE(recorded.counts.at("redirects") > 0);
+  REQUIRE(recorded.counts.at("location_hits") > 1000);
+  REQUIRE(recorded.counts.at("stale_locations") > 100);
+}
+
+TEST_CASE("History: clients are killed and stopped") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD", "--ops=150000 --client_kills=40 --client_stops=40");
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("unknown") > 0);
+}
+
+TEST_CASE("History: kvd is stopped, so that writes get no answer in time") {
+  const Recorded recorded = RunRecorder(
+      "RECORDER", "KVD", "--ops=100000 --kvd_stops=20 --client_kills=5 --deadline_ms=20");
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("unknown") >= 20);
+}
+
+TEST_CASE("History: kvd is killed and started anew") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD", "--ops=100000 --kvd_restarts=6 --client_kills=3");
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("unknown") > 0);
+}
+
+TEST_CASE("History: a kvd that does not mark replaced items DEAD is found out") {
+  RequireFound(RunRecorder("RECORDER", "KVD_WITHOUT_DEAD_MARK", kUntilFound));
+}
+
+TEST_CASE("History: a client that does not compare checksums is found out") {
+  RequireFound(RunRecorder("RECORDER_WITHOUT_CHECKSUM", "KVD", kUntilFound));
+}
+
+TEST_CASE("History: a client that does not confirm misses is found out") {
+  RequireFound(RunRecorder("RECORDER_WITHOUT_CONFIRMATION", "KVD", kUntilFound));
+}
+
+}  // namespace kvd::test

@@ -1,0 +1,158 @@
+#include "tests/linearizability/operation_table.h"
+
+namespace kvd::test {
+namespace {
+
+constexpr uint32_t Bit(KeyRole role) { return 1u << static_cast<uint32_t>(role); }
+constexpr uint32_t kAny = ~0u;
+constexpr uint32_t kMayExpire = Bit(kExpiringRole);
+constexpr size_t kReadBytesMax = 65536;
+
+template <typename Result>
+absl::Status Versioned(const absl::StatusOr<Result>& result, Operation& operation) {
+  if (result.ok()) operation.version = result->version;
+  return result.status();
+}
+
+absl::Status Get(const RecordedCall& call, Operation& operation) {
+  ItemInfo info;
+  const absl::Status status = call.client.Get(call.key, call.read, &info);
+  if (status.ok()) operation.version = info.version;
+  return status;
+}
+
+absl::Status Exists(const RecordedCall& call, Operation&) {
+  const absl::StatusOr<bool> exists = call.client.Exists(call.key);
+  if (!exists.ok()) return exists.status();
+  return *exists ? absl::OkStatus() : absl::NotFoundError("");
+}
+
+absl::Status GetInto(const RecordedCall& call, Operation&) {
+  call.read.resize(kReadBytesMax);
+  const absl::StatusOr<size_t> length = call.client.GetInto(call.key, call.read);
+  if (length.ok()) call.read.resize(*length);
+  return length.status();
+}
+
+absl::Status MultiGet(const RecordedCall& call, Operation& operation) {
+  const std::string_view keys[] = {call.key, call.key};
+  GetResult results[2];
+  const absl::Status status = call.client.MultiGet(keys, results);
+  if (!status.ok()) return status;
+  // Each of them is a GET of its own; one is written down.
+  call.read = results[1].value;
+  operation.version = results[1].info.version;
+  return results[1].status;
+}
+
+WriteOptions OptionsOf(const Operation& operation, const RecordedCall& call) {
+  WriteOptions options;
+  options.expiry_unix_us = call.expiry_unix_us;
+  switch (operation.kind) {
+    case OperationKind::kPutIfAbsent:
+      options.condition = Condition::IfAbsent();
+      break;
+    case OperationKind::kPutIfPresent:
+      options.condition = Condition::IfPresent();
+      break;
+    case OperationKind::kPutIfVersion:
+    case OperationKind::kDeleteIfVersion:
+      options.condition = Condition::IfVersion(operation.compare_version);
+      break;
+    default:
+      break;
+  }
+  return options;
+}
+
+absl::Status Put(const RecordedCall& call, Operation& operation) {
+  return Versioned(call.client.Put(call.key, call.written, OptionsOf(operation, call)), operation);
+}
+
+absl::Status Delete(const RecordedCall& call, Operation& operation) {
+  return call.client.Delete(call.key, OptionsOf(operation, call));
+}
+
+absl::Status Increment(const RecordedCall& call, Operation& operation) {
+  const auto result = call.client.Increment(call.key, operation.delta);
+  if (result.ok()) operation.read = Number(result->value);
+  return Versioned(result, operation);
+}
+
+absl::Status Append(const RecordedCall& call, Operation& operation) {
+  return Versioned(call.client.Append(call.key, call.written), operation);
+}
+
+absl::Status Prepend(const RecordedCall& call, Operation& operation) {
+  return Versioned(call.client.Prepend(call.key, call.written), operation);
+}
+
+absl::Status Touch(const RecordedCall& call, Operation& operation) {
+  return Versioned(call.client.Touch(call.key, OptionsOf(operation, call)), operation);
+}
+
+constexpr uint32_t kCold = Bit(KeyRole::kCold);
+constexpr uint32_t kNumbers = Bit(KeyRole::kNumber);
+constexpr uint32_t kAppends = Bit(KeyRole::kAppended);
+constexpr uint32_t kPrepends = Bit(KeyRole::kPrepended);
+constexpr uint32_t kRegisters = ~(kCold | kNumbers | kAppends | kPrepends);
+
+using enum OperationKind;
+constexpr RecordedKind kKinds[] = {
+    {kGet, kAny, 40, Get},
+    {kGet, kAny, 5, GetInto},
+    {kGet, kAny, 5, MultiGet},
+    {kExists, kAny, 5, Exists},
+    {kPut, kRegisters, 20, Put},
+    {kPut, ~kRegisters, 3, Put},
+    {kPutIfAbsent, kRegisters | kCold, 3, Put},
+    {kPutIfPresent, kRegisters, 3, Put},
+    {kPutIfVersion, kRegisters, 8, Put},
+    {kDelete, ~kCold, 3, Delete},
+    {kDelete, kCold, 1, Delete},
+    {kDeleteIfVersion, kRegisters, 2, Delete},
+    {kIncrement, kNumbers, 25, Increment},
+    {kAppend, kAppends, 15, Append},
+    {kPrepend, kPrepends, 15, Prepend},
+    {kTouch, kMayExpire, 3, Touch},
+};
+
+}  // namespace
+
+std::span<const RecordedKind> RecordedKinds() { return kKinds; }
+
+bool OutcomeOf(const absl::Status& status, OperationKind kind, Outcome& outcome) {
+  const bool increment = kind == OperationKind::kIncrement;
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      outcome = Outcome::kOk;
+      return true;
+    case absl::StatusCode::kNotFound:
+      outcome = Outcome::kNotFound;
+      return kind != OperationKind::kPut;
+    case absl::StatusCode::kAborted:
+      outcome = Outcome::kConditionFailed;
+      return kind == OperationKind::kPutIfAbsent || kind == OperationKind::kPutIfPresent ||
+             kind == OperationKind::kPutIfVersion || kind == OperationKind::kDeleteIfVersion;
+    case absl::StatusCode::kInvalidArgument:
+      outcome = Outcome::kNotNumber;
+      return increment;
+    case absl::StatusCode::kOutOfRange:
+      outcome = Outcome::kOverflow;
+      return increment;
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kUnavailable:
+      outcome = Outcome::kFailed;
+      return true;
+    case absl::StatusCode::kDeadlineExceeded:
+      outcome = IsRead(kind) ? Outcome::kFailed : Outcome::kUnknown;
+      return true;
+    case absl::StatusCode::kUnknown:
+      outcome = Outcome::kUnknown;
+      return !IsRead(kind);
+    default:
+      return false;
+  }
+}
+
+}  // namespace kvd::test

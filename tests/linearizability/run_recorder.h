@@ -1,0 +1,19 @@
+// Runs history_recorder, as a test does.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace kvd::test {
+
+struct Recorded {
+  int exit_status = -1;                    // history_recorder.cc says what it means
+  std::map<std::string, uint64_t> counts;  // summed up over rounds
+  std::string output;
+};
+
+// `recorder` and `kvd` name environment variables that hold the paths of the binaries.
+Recorded RunRecorder(const char* recorder, const char* kvd, const std::string& flags);
+
+}  // namespace kvd::test
