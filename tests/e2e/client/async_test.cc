@@ -151,13 +151,17 @@ TEST_CASE_METHOD(Fixture,
   uint64_t ended = 0;
   std::vector<Completion> some(64);
   int broken = 0;
+  uint64_t break_at = 0;
   while (ended < 3000) {
     while (started < 3000 && client->outstanding() < 100) {
       client->StartIncrement("n" + std::to_string(started % 10), 1, Async{started, {}});
       client->StartGet("n" + std::to_string(started % 10), Async{1'000'000, {}});
       ++started;
     }
-    if (random.OneIn(20)) broken += BreakSessions();
+    if (ended >= break_at) {
+      broken += BreakSessions();
+      break_at = ended + 1 + random.Uniform(100);
+    }
     const size_t count = client->Wait(some, seconds(60));
     for (size_t i = 0; i < count; ++i) {
       if (some[i].tag == 1'000'000) {
