@@ -203,6 +203,10 @@ size_t Client::Wait(std::span<Completion> completions, std::chrono::nanoseconds 
   return impl_->Wait(completions, timeout.count());
 }
 
+absl::StatusOr<int> Client::EventFd() { return impl_->EventFd(); }
+
+bool Client::PrepareToSleep() { return impl_->PrepareToSleep(); }
+
 size_t Client::outstanding() const { return impl_->async().outstanding(); }
 
 // --- All keys, the server, and this client ---

@@ -11,6 +11,8 @@
 namespace kvd {
 namespace {
 
+constexpr int64_t kLookNs = 250'000'000;
+
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
 void Release(RequestQueue& requests) {
@@ -151,8 +153,53 @@ absl::Status ClientCore::CallForOk(Request& request, int64_t deadline_ns) {
   return StatusOfReply({request.reply, request.reply_payload}, request.payload.size());
 }
 
+absl::StatusOr<int> ClientCore::EventFd() {
+  if (forked()) return Forked();
+  if (events_ == nullptr) {
+    KVD_ASSIGN_OR_RETURN(events_, EventSet::Create());
+  }
+  return events_->fd();
+}
+
+bool ClientCore::PrepareToSleep() {
+  if (forked() || events_ == nullptr) return false;
+  FinishSleep();
+  connection_.Advance();
+  async_.Advance();
+  if (async_.anything_to_deliver()) return false;
+  int64_t until_ns = async_.next_deadline_ns();
+  Session* const session = connection_.session();
+  if (session == nullptr) {
+    if (async_.outstanding() != 0) until_ns = std::min(until_ns, connection_.connector().next_attempt_ns());
+    events_->SetTimer(until_ns);
+    asleep_ = true;
+    return true;
+  }
+  if (watched_session_ != connection_.sessions()) {
+    if (!events_->Watch(session->channel->event_fds())) return false;
+    watched_session_ = connection_.sessions();
+  }
+  // A server that has gone without a word is noticed by asking, while something is waited for.
+  if (async_.outstanding() != 0) until_ns = std::min(until_ns, NowNs() + kLookNs);
+  events_->SetTimer(until_ns);
+  asleep_ = session->channel->PrepareToSleep();
+  if (!asleep_) session->channel->FinishSleep();
+  return asleep_;
+}
+
+void ClientCore::FinishSleep() {
+  if (!std::exchange(asleep_, false)) return;
+  events_->SetTimer(INT64_MAX);
+  if (Session* session = connection_.session(); session != nullptr && watched_session_ == connection_.sessions()) {
+    session->channel->FinishSleep();
+    connection_.EndIfBroken();
+  }
+  if (const int64_t now_ns = NowNs(); now_ns >= async_.next_deadline_ns()) async_.Expire(now_ns);
+}
+
 size_t ClientCore::Poll(std::span<Completion> completions) {
   if (forked()) return 0;
+  FinishSleep();
   if (connection_.session() == nullptr && async_.outstanding() != 0) {
     // Attempts to connect are made here; one that is not due yet costs a look at the clock.
     if (connection_.connector().next_attempt_ns() <= NowNs()) {

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/internal/async_operations.h"
 #include "client/internal/connection.h"
+#include "client/internal/event_set.h"
 #include "client/internal/fork_guard.h"
 #include "client/internal/hit_sampler.h"
 #include "client/internal/multi_get.h"
@@ -74,6 +75,9 @@ class ClientCore : Connection::Listener {
   size_t Poll(std::span<Completion> completions);
   size_t Wait(std::span<Completion> completions, int64_t timeout_ns);
 
+  absl::StatusOr<int> EventFd();
+  bool PrepareToSleep();
+
   absl::StatusOr<std::string> Scan(const Client::Visitor& visit, const ScanOptions& options);
 
   // Ok, or why this client cannot be used, or that there is no server in time.
@@ -132,6 +136,7 @@ class ClientCore : Connection::Listener {
   // Waits until all of `requests`, which were submitted, are done, or gives the rest up.
   void Await(std::span<Request> requests, int64_t deadline_ns);
   static absl::Status Forked();
+  void FinishSleep();
   void ReportHits();
   void SessionEnds(Session& session) override;
   static void AddSession(const Session& session, ClientCounters& sum);
@@ -142,6 +147,9 @@ class ClientCore : Connection::Listener {
   AsyncOperations async_;
   MultiGetter multi_get_;
   HitSampler hits_;
+  std::unique_ptr<EventSet> events_;
+  uint64_t watched_session_ = 0;  // by its number
+  bool asleep_ = false;           // PrepareToSleep has returned true
   Request request_;  // of the blocking operation at hand
   const uint32_t fork_generation_;
   uint64_t window_finds_ = 0;

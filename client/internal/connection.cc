@@ -46,6 +46,7 @@ void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
   incarnation_ = welcome.incarnation;
   next_look_ns_ = NowNs() + kLookForBetterNs;
   session_ = std::move(session);
+  ++sessions_;
   requests_.Attach(*session_->channel, same && (welcome.flags & kWelcomeRepliesKept) != 0);
 }
 

@@ -43,6 +43,8 @@ class Connection {
   const Connector& connector() const { return connector_; }
   const ServerClock& clock() const { return clock_; }
   uint64_t reconnects() const { return reconnects_; }
+  // Sessions so far: which one the present one is.
+  uint64_t sessions() const { return sessions_; }
 
   // Sees to it that there is a session. Ok; or why there is none: after one attempt, or at the deadline if the client waits
   // for its server.
@@ -82,6 +84,7 @@ class Connection {
   int64_t clock_asked_ns_ = 0;
   uint64_t incarnation_ = 0;  // of the last session
   uint64_t reconnects_ = 0;
+  uint64_t sessions_ = 0;
   int64_t next_look_ns_ = 0;  // for a better target
   std::unique_ptr<Session> session_;
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -78,6 +79,15 @@ class ClientChannel {
   // Blocks until there may be a reply or completion to poll, the session has ended, or the monotonic clock passes
   // `deadline_ns`. Spins before it sleeps. DeadlineExceeded, or status(). The server's death ends the wait at once.
   virtual absl::Status Wait(int64_t deadline_ns) = 0;
+
+  // For a caller that sleeps in an event loop of its own instead. PrepareToSleep arms the wake-ups; true: nothing is there to
+  // poll, and one of `event_fds` becomes readable when there is, or when the session ends; false: poll first. After sleeping,
+  // FinishSleep takes what made them readable, before anything is polled. None of them blocks. The descriptors are the
+  // channel's, as long as it lives; at most kEventFdsMax.
+  static constexpr size_t kEventFdsMax = 4;
+  virtual bool PrepareToSleep() = 0;
+  virtual void FinishSleep() = 0;
+  virtual std::vector<int> event_fds() const = 0;
 
  protected:
   ClientChannel() = default;

@@ -84,6 +84,16 @@ class Channel final : public ClientChannel {
   std::span<const std::byte> PollReply() override;
   absl::Status Wait(int64_t deadline_ns) override;
 
+  bool PrepareToSleep() override {
+    header().client_sleeping.store(1, std::memory_order_seq_cst);  // partner: ShmServerChannel::Wake
+    return !SomethingToPoll() && status().ok();
+  }
+  void FinishSleep() override {
+    header().client_sleeping.store(0, std::memory_order_relaxed);
+    DrainSocket().IgnoreError();  // status() says it again
+  }
+  std::vector<int> event_fds() const override { return {socket_.get()}; }
+
  private:
   struct Words {
     std::atomic_ref<uint32_t> server_sleeping;

@@ -54,6 +54,10 @@ class RcClientChannel final : public ClientChannel {
   std::span<const std::byte> PollReply() override;
   absl::Status Wait(int64_t deadline_ns) override;
 
+  bool PrepareToSleep() override;
+  void FinishSleep() override;
+  std::vector<int> event_fds() const override { return {path_.cq->fd(), EndsFd(), async_.fd()}; }
+
  private:
   static constexpr size_t kReadsMax = 64;
 
@@ -92,6 +96,9 @@ class RcClientChannel final : public ClientChannel {
   void TakeEvents();
   void TakeSocket();
 
+  // Readable when the peer has gone.
+  int EndsFd() const { return path_.id.get() != nullptr ? path_.id.channel().fd() : path_.socket.get(); }
+
   bool SomethingToPoll() const { return !replies_.empty() || reads_.anything_to_poll(); }
   bool Spin(int64_t deadline_ns);
   void Sleep(int64_t deadline_ns);
@@ -117,6 +124,7 @@ class RcClientChannel final : public ClientChannel {
   bool path_is_dead_ = false;  // when it broke
   int64_t spin_ns_;
   int64_t events_looked_at_ns_ = 0;
+  int64_t asleep_since_ns_ = 0;
   absl::Status broken_;
 };
 

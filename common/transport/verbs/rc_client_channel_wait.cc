@@ -87,9 +87,8 @@ void RcClientChannel::Sleep(int64_t deadline_ns) {
     const int64_t now_ns = NowNs();
     const int64_t left_ns = std::clamp<int64_t>(deadline_ns - now_ns, 0, kKeepAliveNs);
     const timespec timeout{0, left_ns};
-    const int ends = path_.id.get() != nullptr ? path_.id.channel().fd() : path_.socket.get();
     std::array<pollfd, 3> fds{pollfd{path_.cq->fd(), POLLIN, 0},
-                              pollfd{ends, static_cast<short>(POLLIN | POLLRDHUP), 0},
+                              pollfd{EndsFd(), static_cast<short>(POLLIN | POLLRDHUP), 0},
                               pollfd{async_.fd(), POLLIN, 0}};
     const int ready = ppoll(fds.data(), fds.size(), &timeout, nullptr);
     if (ready > 0 && (fds[1].revents != 0 || fds[2].revents != 0)) TakeEvents();
@@ -97,6 +96,18 @@ void RcClientChannel::Sleep(int64_t deadline_ns) {
   }
   path_.cq->TakeEvents();
   Drain();
+}
+
+bool RcClientChannel::PrepareToSleep() {
+  if (absl::Status armed = path_.cq->Arm(); !armed.ok()) Break(std::move(armed));
+  asleep_since_ns_ = NowNs();
+  return Drain() == 0 && !SomethingToPoll() && broken_.ok();
+}
+
+void RcClientChannel::FinishSleep() {
+  TakeEvents();
+  path_.cq->TakeEvents();
+  if (Drain() == 0 && NowNs() - asleep_since_ns_ >= kKeepAliveNs) KeepAlive();
 }
 
 // A READ that needs nothing of the server but its device: if it is not answered, the connection

@@ -119,6 +119,10 @@ class FakeChannel : public ClientChannel {
   }
   void AnswerBytes(std::string frame) { replies_.push_back(std::move(frame)); }
 
+  bool PrepareToSleep() override { return replies_.empty() && !completed_.has_value() && status_.ok(); }
+  void FinishSleep() override {}
+  std::vector<int> event_fds() const override { return {}; }
+
   void End(absl::Status why) { status_ = std::move(why); }
 
   // The READ that is posted lands and completes.
