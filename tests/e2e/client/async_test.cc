@@ -1,5 +1,7 @@
 // Operations that are started: every one comes back exactly once, by callback or by Poll, whatever
 // happens in between.
+#include <poll.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -120,6 +122,47 @@ TEST_CASE_METHOD(
   CHECK(done.at(7).status == absl::OkStatus());
   CHECK(done.at(7).length == 4);
   CHECK(absl::IsOutOfRange(done.at(8).status));
+}
+
+TEST_CASE_METHOD(
+    Fixture,
+    "Client: an event loop waits on one descriptor, over broken sessions and deadlines as well") {
+  const auto fd = client->EventFd();
+  KVD_REQUIRE_OK(fd);
+  uint64_t ended = 0;
+  uint64_t slept = 0;
+  for (uint64_t round = 0; round < 300; ++round) {
+    if (round % 40 == 39) BreakSessions();
+    client->StartIncrement("n", 1, Async{round, {}});
+    const uint64_t wanted = ended + 1;
+    while (ended < wanted) {
+      Completion completion;
+      if (client->Poll(std::span(&completion, 1)) == 1) {
+        REQUIRE(completion.status == absl::OkStatus());
+        ++ended;
+        continue;
+      }
+      if (!client->PrepareToSleep()) continue;
+      ++slept;
+      pollfd waiting{*fd, POLLIN, 0};
+      REQUIRE(poll(&waiting, 1, 60'000) == 1);
+    }
+  }
+  CHECK(client->Get("n").value() == "300");
+  CHECK(slept > 0);
+  // With nobody to answer, the deadline wakes the loop.
+  kvd.Stop();
+  WriteOptions options;
+  options.deadline = milliseconds(30);
+  client->StartPut("k", "v", Async{1, {}}, options);
+  Completion completion;
+  while (client->Poll(std::span(&completion, 1)) == 0) {
+    if (!client->PrepareToSleep()) continue;
+    pollfd waiting{*fd, POLLIN, 0};
+    REQUIRE(poll(&waiting, 1, 60'000) == 1);
+  }
+  CHECK(absl::IsDeadlineExceeded(completion.status));
+  kvd.Continue();
 }
 
 TEST_CASE_METHOD(
