@@ -152,6 +152,12 @@ const std::vector<Flag>& Flags() {
          o.max_value_given = true;
          return SetBytes(v, o.max_value_bytes);
        }},
+      {"evict", 0, "POLICY",
+       "when the memory is full: none (refuse writes) or lru (what was not used for long goes)",
+       "none",
+       [](KvdOptions& o, const std::string& v) {
+         return SetEnum(v, {EvictPolicy::kNone, EvictPolicy::kLru}, o.evict);
+       }},
       {"max_clients", 'c', "N", "client connections at once", "1024",
        [](KvdOptions& o, const std::string& v) {
          return SetNumber(v, 1, kClientsMax, o.max_clients);
@@ -392,6 +398,10 @@ std::string KvdHelp() {
 }
 
 const char* NameOf(VerbsConnectMode mode) { return mode == VerbsConnectMode::kCm ? "cm" : "tcp"; }
+
+const char* NameOf(EvictPolicy policy) {
+  return policy == EvictPolicy::kNone ? "none" : "lru";
+}
 
 const char* NameOf(PollMode mode) {
   switch (mode) {

@@ -17,13 +17,19 @@
 
 namespace kvd {
 
+// What a write does that finds the memory full.
+enum class EvictPolicy {
+  kNone,  // it is refused
+  kLru,   // what was not used for long goes
+};
+
 struct KvdOptions {
   uint64_t memory_bytes = uint64_t{64} << 20;
   bool memory_is_bare_number = false;  // given without a suffix
   std::string shm_path;                // empty: no shared memory
   mode_t shm_mode = 0600;
-  std::string listen;                  // ADDRESS:PORT for RDMA; empty: none
-  std::string device;                  // RDMA device; empty: the one with the address
+  std::string listen;  // ADDRESS:PORT for RDMA; empty: none
+  std::string device;  // RDMA device; empty: the one with the address
   VerbsConnectMode connect = VerbsConnectMode::kCm;
   int gid_index = -1;     // with kTcp; -1: chosen
   bool insecure = false;  // lets --listen serve whoever reaches the address
@@ -33,6 +39,7 @@ struct KvdOptions {
   HugepagePolicy hugepages = HugepagePolicy::kPrefer;
   uint64_t max_value_bytes = uint64_t{64} << 20;
   bool max_value_given = false;
+  EvictPolicy evict = EvictPolicy::kNone;
   uint32_t max_clients = 1024;
   uint32_t bucket_bytes = kBucketBytesDefault;
   bool check = false;
@@ -51,6 +58,7 @@ std::string KvdHelp();
 
 const char* NameOf(VerbsConnectMode mode);
 const char* NameOf(PollMode mode);
+const char* NameOf(EvictPolicy policy);
 const char* NameOf(HugepagePolicy policy);
 const char* NameOf(PageKind kind);
 

@@ -164,7 +164,8 @@ std::string DescribePlan(const KvdPlan& plan) {
                                                ", connect ", NameOf(o.connect)),
       "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
       o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
-      "largest value: ", Bytes(o.max_value_bytes), "\n", "clients: at most ", o.max_clients, "\n",
+      "largest value: ", Bytes(o.max_value_bytes), "\n",
+      "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n", "clients: at most ", o.max_clients, "\n",
       "bucket: ", Bytes(o.bucket_bytes), "\n");
   for (const std::string& warning : plan.warnings)
     absl::StrAppend(&text, "warning: ", warning, "\n");

@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<KvdServer>> KvdServer::Start(const KvdPlan& plan,
 }
 
 KvdServer::KvdServer(const KvdPlan& plan, Log log)
-    : plan_(plan), log_(std::move(log)), started_ns_(RealClock::Get().NowMonotonicNs()) {}
+    : plan_(plan), log_(std::move(log)), started_ns_(clock_.NowMonotonicNs()) {}
 
 absl::Status KvdServer::Start() {
   // The socket first: a second kvd must not take gigabytes before it finds out that it is one.
@@ -38,7 +38,7 @@ absl::Status KvdServer::Start() {
   admission.geometry = region_->geometry();
   admission.sessions_max = plan_.options.max_clients;
   admission.max_value_bytes = plan_.options.max_value_bytes;
-  admission_ = std::make_unique<AdmissionPolicy>(admission, RealClock::Get());
+  admission_ = std::make_unique<AdmissionPolicy>(admission, clock_);
 
   KVD_RETURN_IF_ERROR(MakeTransports(std::move(claim)));
   KVD_RETURN_IF_ERROR(StartPollers());
@@ -108,8 +108,9 @@ absl::Status KvdServer::MakeRegion() {
 }
 
 absl::Status KvdServer::MakeShards() {
+  const ShardOptions options{.evict = plan_.options.evict == EvictPolicy::kLru};
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
-    KVD_ASSIGN_OR_RETURN(auto shard, Shard::Create(*region_, i, RealClock::Get()));
+    KVD_ASSIGN_OR_RETURN(auto shard, Shard::Create(*region_, i, clock_, options));
     shards_.push_back(std::move(shard));
   }
   return absl::OkStatus();
@@ -127,7 +128,7 @@ absl::Status KvdServer::StartPollers() {
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
     KVD_ASSIGN_OR_RETURN(ServerEndpoint* const endpoint, MakeEndpoint(i));
     KVD_ASSIGN_OR_RETURN(auto poller, Poller::Create(options, i, *endpoint,
-                                                     *shards_[i], RealClock::Get(), peers_));
+                                                     *shards_[i], clock_, peers_));
     peers_.push_back(poller.get());
     pollers_.push_back(std::move(poller));
   }
@@ -151,7 +152,7 @@ std::string KvdServer::Statistics() const {
   text.Add("commit", Commit());
   text.Add("pid", static_cast<uint64_t>(getpid()));
   text.Add("uptime_seconds",
-           static_cast<uint64_t>(RealClock::Get().NowMonotonicNs() - started_ns_) / 1'000'000'000);
+           static_cast<uint64_t>(clock_.NowMonotonicNs() - started_ns_) / 1'000'000'000);
   text.Add("incarnation", region_->geometry().incarnation);
   text.Add("transports", rdma_ == nullptr ? "shm" : transports_.size() == 1 ? "rdma" : "shm,rdma");
   text.Add("memory_bytes", region_->bytes());
@@ -160,6 +161,7 @@ std::string KvdServer::Statistics() const {
   text.Add("free_bytes", region_->free_bytes());
   text.Add("max_value_bytes", plan_.options.max_value_bytes);
   text.Add("bucket_bytes", plan_.options.bucket_bytes);
+  text.Add("evict", NameOf(plan_.options.evict));
   text.Add("pollers", plan_.options.pollers);
   text.Add("poll_mode", NameOf(plan_.options.poll));
   ShardStats shards;

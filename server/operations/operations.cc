@@ -84,6 +84,16 @@ Outcome AnswerPing(const RequestView& request, uint64_t now_unix_us) {
   return outcome;
 }
 
+Outcome AnswerHits(const RequestView& request, bool used) {
+  if (request.value.size() % sizeof(uint64_t) != 0) {
+    return AnswerError(request.header, ReplyStatus::kUnsupported,
+                       "hashes of keys have 8 bytes each");
+  }
+  Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
+  outcome.header.result = used ? 1 : 0;
+  return outcome;
+}
+
 Outcome AnswerRelease(const RequestView& request) {
   return MakeOutcome(request.header, ReplyStatus::kOk);
 }
@@ -130,6 +140,7 @@ Outcome Operations::Execute(const RequestView& request, uint64_t hash) {
     case Opcode::kTouch:
       return Touch(request, hash);
     case Opcode::kFlush:
+      return Flush(request);
     case Opcode::kHits:
     case Opcode::kPing:
     case Opcode::kStat:
@@ -194,6 +205,21 @@ Outcome Operations::Touch(const RequestView& request, uint64_t hash) {
   // An item whose expiry has passed already is gone, and there is no value to be had.
   if (!with_value || result.slot == kEmptySlot) return OfWrite(request.header, result);
   return Get(request, hash);
+}
+
+Outcome Operations::Flush(const RequestView& request) {
+  FlushCursor cursor = FlushCursor::Of(request.header.argument);
+  if (cursor.shard != shard_.number() || cursor.bucket >= shard_.buckets()) {
+    return AnswerError(request.header, ReplyStatus::kUnsupported,
+                       "this cursor is not of this kvd; begin again");
+  }
+  const Shard::Flushed flushed = shard_.Flush(request.key, cursor.bucket);
+  cursor.bucket = flushed.next_bucket;
+  if (cursor.bucket == 0) cursor.shard = (cursor.shard + 1) % shard_.shard_count();
+  Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
+  outcome.header.value_len = flushed.items;
+  outcome.header.result = cursor.word();
+  return outcome;
 }
 
 bool Operations::BeginPulled(const RequestView& request, uint64_t hash, Reservation& reservation,

@@ -36,6 +36,20 @@ Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t f
 // that this server does not know), else kMalformed.
 Outcome AnswerBadFrame(const RequestView& request, FrameError error);
 Outcome AnswerError(const RequestHeader& request, ReplyStatus status, std::string_view text);
+// HITS, whose hashes are the caller's to pass on. `used`: whether anything comes of them.
+Outcome AnswerHits(const RequestView& request, bool used);
+
+// Where a FLUSH goes on, as its `argument` and `result` say it: shard after shard, bucket after
+// bucket. Zero is the beginning, and as a result the end.
+struct FlushCursor {
+  uint32_t shard = 0;
+  uint32_t bucket = 0;
+
+  static FlushCursor Of(uint64_t word) {
+    return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
+  }
+  uint64_t word() const { return uint64_t{shard} << 32 | bucket; }
+};
 
 // Whether the value of this request is to be pulled: BeginPulled, then the pull, then
 // FinishPulled.
@@ -46,14 +60,14 @@ inline bool IsPulled(const RequestView& request) {
 // Whether the request has a key, which then decides the shard.
 inline bool HasKey(const RequestView& request) { return request.header.key_len != 0; }
 
-// The requests that have a key, against the shard that owns it; on that shard's thread. Each takes
-// a request that DecodeRequest accepted and the hash of its key.
+// The requests that have a key, and FLUSH, against the shard that owns it; on that shard's thread.
+// Each takes a request that DecodeRequest accepted and the hash of its key.
 class Operations {
  public:
   // The shard outlives this object.
   Operations(Shard& shard, const OperationLimits& limits) : shard_(shard), limits_(limits) {}
 
-  // Whatever has a key and its value in the frame. A reply with kReplyHeld means that the shard
+  // Whatever has its value in the frame. A reply with kReplyHeld means that the shard
   // holds the slot in it until the caller releases it.
   Outcome Execute(const RequestView& request, uint64_t hash);
 
@@ -72,6 +86,7 @@ class Operations {
   Outcome Extend(const RequestHeader& request, std::string_view key, uint64_t hash,
                  std::string_view piece);
   Outcome Touch(const RequestView& request, uint64_t hash);
+  Outcome Flush(const RequestView& request);
   Outcome TooLarge(const RequestHeader& request) const;
   Outcome OfWrite(const RequestHeader& request, const WriteResult& result) const;
 

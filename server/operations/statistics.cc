@@ -56,6 +56,8 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.no_space += b.no_space;
   sum.expired_items += b.expired_items;
   sum.expired_bytes += b.expired_bytes;
+  sum.evicted_items += b.evicted_items;
+  sum.evicted_bytes += b.evicted_bytes;
   return sum;
 }
 
@@ -77,6 +79,9 @@ void StatisticsText::AddShards(const ShardStats& sum) {
   Add("no_space", sum.no_space);
   Add("expired_items", sum.expired_items);
   Add("expired_bytes", sum.expired_bytes);
+  Add("evicted_items", sum.evicted_items);
+  Add("evicted_bytes", sum.evicted_bytes);
+  Add("reclaimed_bytes", sum.expired_bytes + sum.evicted_bytes);
 }
 
 void StatisticsText::AddRequests(const RequestCounters* const* pollers, size_t count) {

@@ -24,6 +24,7 @@ struct Forward : MailboxNode {
     kReserve,  // -> `reserved`; `reservation` or `outcome`
     kFinish,   // with `pulled` -> `outcome`; with `pulled` false the reservation is given up
     kRelease,  // of `slot`
+    kHits,     // `bytes` are hashes of keys that were read
   };
 
   // Copies the request and points the views of `request` into the copy.

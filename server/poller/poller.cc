@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,8 @@ constexpr uint32_t kIdleRoundsPerClock = 16;
 constexpr size_t kSpareForwardsMax = 256;
 constexpr int64_t kSweepNs = 10'000'000'000;
 constexpr size_t kSweepClientsMin = 64;
+// The longest sleep while items expire: their clock may go a little faster than the poller's.
+constexpr int64_t kSleepMaxUs = 10'000'000;
 
 }  // namespace
 
@@ -108,12 +111,13 @@ void Poller::Idle() {
   if (options_.mode == PollMode::kEvent) {
     now_ns_ = clock_.NowMonotonicNs();
     Housekeeping();
-    return Sleep();
+    if (!shard_has_work_) Sleep();
+    return;
   }
   if (++idle_rounds_ % kIdleRoundsPerClock != 0) return CpuRelax();
   now_ns_ = clock_.NowMonotonicNs();
   Housekeeping();
-  if (options_.mode == PollMode::kBusy) return;
+  if (options_.mode == PollMode::kBusy || shard_has_work_) return;
   if (idle_since_ns_ == 0) {
     idle_since_ns_ = now_ns_;
   } else if (now_ns_ - idle_since_ns_ >= options_.spin_ns) {
@@ -127,10 +131,7 @@ void Poller::Idle() {
 void Poller::Sleep() {
   sleeping_.store(true, std::memory_order_seq_cst);
   if (mailbox_.empty() && !stop_.load(std::memory_order_seq_cst) && endpoint_.PrepareToSleep()) {
-    int timeout_ms = -1;
-    if (const auto lease_ends_ns = sessions_.next_lease_end_ns(); lease_ends_ns.has_value()) {
-      timeout_ms = static_cast<int>(std::max<int64_t>(0, *lease_ends_ns - now_ns_) / 1'000'000 + 1);
-    }
+    const int timeout_ms = SleepMaxMs();
     counters_.sleeps.Add(1);
     pollfd wakers[] = {{endpoint_.event_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     poll(wakers, 2, timeout_ms);
@@ -142,6 +143,21 @@ void Poller::Sleep() {
   sleeping_.store(false, std::memory_order_relaxed);
 }
 
+// Until there is something to do that nobody will ring for; -1: for ever.
+int Poller::SleepMaxMs() const {
+  int64_t sleep_us = INT64_MAX;
+  if (const auto lease_ends_ns = sessions_.next_lease_end_ns(); lease_ends_ns.has_value()) {
+    sleep_us = (*lease_ends_ns - now_ns_) / 1000;
+  }
+  if (const auto sweep_us = shard_.next_sweep_unix_us(); sweep_us.has_value()) {
+    const uint64_t now_us = shard_.now_unix_us();
+    const uint64_t until_us = *sweep_us > now_us ? *sweep_us - now_us : 0;
+    sleep_us = std::min(sleep_us, static_cast<int64_t>(std::min<uint64_t>(until_us, kSleepMaxUs)));
+  }
+  if (sleep_us == INT64_MAX) return -1;
+  return static_cast<int>(std::max<int64_t>(sleep_us, 0) / 1000 + 1);
+}
+
 void Poller::Wake() {
   if (!sleeping_.load(std::memory_order_seq_cst)) return;
   const uint64_t one = 1;
@@ -151,6 +167,10 @@ void Poller::Wake() {
 void Poller::Housekeeping() {
   ReleaseExpired();
   if (now_ns_ >= next_sweep_ns_) ForgetClients();
+  if (const auto sweep_us = shard_.next_sweep_unix_us(); sweep_us.has_value()) {
+    shard_.RefreshClock();
+    if (shard_.now_unix_us() >= *sweep_us) shard_has_work_ = true;
+  }
 }
 
 // Replies of clients that will not come back.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <vector>
@@ -113,6 +114,7 @@ class Poller {
   }
   void Idle();
   void Sleep();
+  int SleepMaxMs() const;
   void Housekeeping();
   void ReleaseExpired();
   void ForgetClients();
@@ -124,6 +126,7 @@ class Poller {
   void Handle(const ServerEvent& event);
   void Decode(const ServerEvent& event);
   void ExecuteBatch();
+  uint32_t OwnerOf(const Decoded& decoded) const;
   void Execute(Decoded& decoded);
   void ExecuteHere(const Decoded& decoded);
   void ExecutePulled(const Decoded& decoded);
@@ -144,6 +147,9 @@ class Poller {
   void Serve(Forward& forward);
   void OnReturn(Forward* forward);
   void Release(const HeldItem& held);
+  void ExecuteHits(const Decoded& decoded);
+  void SendHits(std::string_view hashes, uint32_t owner);
+  void NoteHits(std::string_view hashes);
   Forward* NewForward();
   void Recycle(Forward* forward);
 

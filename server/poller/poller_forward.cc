@@ -81,6 +81,9 @@ void Poller::Serve(Forward& forward) {
     case Forward::Step::kRelease:
       shard_.Release(forward.slot);
       break;
+    case Forward::Step::kHits:
+      NoteHits(forward.bytes);
+      break;
   }
 }
 

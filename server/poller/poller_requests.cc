@@ -35,10 +35,22 @@ void Poller::Decode(const ServerEvent& event) {
   decoded.channel = event.channel;
   decoded.error = DecodeRequest(event.frame, decoded.request);
   decoded.owner = index_;
-  if (decoded.error != nullptr || !HasKey(decoded.request)) return;
-  decoded.hash = HashKey(decoded.request.key, options_.geometry.hash_seed());
-  decoded.owner = ShardOf(decoded.hash, options_.geometry.shard_count);
-  if (decoded.owner == index_) shard_.Prefetch(decoded.hash);
+  if (decoded.error != nullptr) return;
+  if (HasKey(decoded.request)) {
+    decoded.hash = HashKey(decoded.request.key, options_.geometry.hash_seed());
+  }
+  decoded.owner = OwnerOf(decoded);
+  if (decoded.owner == index_ && HasKey(decoded.request)) shard_.Prefetch(decoded.hash);
+}
+
+// A cursor that names no shard is refused wherever it is executed.
+uint32_t Poller::OwnerOf(const Decoded& decoded) const {
+  const uint32_t shards = options_.geometry.shard_count;
+  if (decoded.request.header.opcode == static_cast<uint8_t>(Opcode::kFlush)) {
+    const uint32_t shard = FlushCursor::Of(decoded.request.header.argument).shard;
+    return shard < shards ? shard : index_;
+  }
+  return HasKey(decoded.request) ? ShardOf(decoded.hash, shards) : index_;
 }
 
 void Poller::ExecuteBatch() {
@@ -64,6 +76,8 @@ void Poller::Execute(Decoded& decoded) {
     case Opcode::kRelease:
       if (const auto held = sessions_.TakeHeld(decoded.channel)) Release(*held);
       return Answer(decoded.channel, AnswerRelease(decoded.request), index_);
+    case Opcode::kHits:
+      return ExecuteHits(decoded);
     case Opcode::kGet:
     case Opcode::kPut:
     case Opcode::kDelete:
@@ -73,7 +87,6 @@ void Poller::Execute(Decoded& decoded) {
     case Opcode::kPrepend:
     case Opcode::kTouch:
     case Opcode::kFlush:
-    case Opcode::kHits:
       break;
   }
   if (decoded.owner != index_) return SendForward(decoded);

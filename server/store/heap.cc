@@ -164,6 +164,42 @@ Heap::SpanId Heap::SpanAt(RegionOffset offset) const {
   return (*page_map_[chunk])[ToBytes(offset) % kSegmentBytes / kPageBytes];
 }
 
+std::optional<Heap::Extent> Heap::ExtentAt(RegionOffset at) const {
+  const SpanId id = SpanAt(at);
+  if (id == kNoSpan) return std::nullopt;
+  return Extent{spans_[id].begin, uint64_t{spans_[id].pages} * kPageBytes};
+}
+
+void Heap::AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& objects) const {
+  const Span& span = spans_[SpanAt(in_span)];
+  if (span.size_class == kLargeObject) {
+    objects.push_back(span.begin);
+    return;
+  }
+  for (uint32_t i = 0; i < ObjectsPerSpan(span.size_class); ++i) {
+    if ((span.used_bits[i / 64] >> (i % 64) & 1) == 0) continue;
+    objects.push_back(span.begin + uint64_t{i} * ObjectBytes(span.size_class));
+  }
+}
+
+bool Heap::IsOfClass(RegionOffset object, uint64_t bytes) const {
+  const SpanId id = SpanAt(object);
+  return id != kNoSpan && bytes <= kLargestObjectBytes &&
+         spans_[id].size_class == SizeClassOf(bytes);
+}
+
+bool Heap::WouldDo(RegionOffset object, uint64_t bytes) const {
+  const SpanId id = SpanAt(object);
+  if (id == kNoSpan) return false;
+  if (spans_[id].size_class != kLargeObject) return IsOfClass(object, bytes);
+  return RunFor(bytes) <= uint64_t{spans_[id].pages} * kPageBytes;
+}
+
+uint64_t Heap::RunFor(uint64_t bytes) {
+  if (bytes > kLargestObjectBytes) return RoundUpToPages(bytes);
+  return uint64_t{kSpanPages[SizeClassOf(bytes)]} * kPageBytes;
+}
+
 void Heap::ForEachObject(const std::function<void(RegionOffset, uint64_t)>& visit) const {
   for (const Span& span : spans_) {
     if (span.pages == 0) continue;

@@ -48,6 +48,22 @@ class Heap {
   // around it.
   bool Contains(RegionOffset location) const { return SpanAt(location) != kNoSpan; }
 
+  // For those who make room. The span of pages that holds the object or page at `at`; nullopt: none
+  // of this heap's. (Of an object of whole pages only the first one leads to it.)
+  struct Extent {
+    RegionOffset begin{};
+    uint64_t bytes = 0;
+  };
+  std::optional<Extent> ExtentAt(RegionOffset at) const;
+  // Adds the objects of that span. Throws std::bad_alloc.
+  void AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& objects) const;
+  // Whether `object` is of the size class of `bytes`; whether its memory, once free, will do for
+  // them.
+  bool IsOfClass(RegionOffset object, uint64_t bytes) const;
+  bool WouldDo(RegionOffset object, uint64_t bytes) const;
+  // How long a run of free pages is with which Allocate(bytes) cannot fail.
+  static uint64_t RunFor(uint64_t bytes);
+
   uint64_t held_bytes() const { return held_bytes_.get(); }  // pages that the heap holds
   uint64_t used_bytes() const { return used_bytes_.get(); }  // of these, asked for and not freed
 

@@ -1,5 +1,7 @@
 #include "server/store/page_allocator.h"
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 
@@ -92,6 +94,14 @@ void PageAllocator::Free(RegionOffset offset, uint64_t bytes) {
 uint64_t PageAllocator::longest_free_run_bytes() const {
   const std::lock_guard lock(mutex_);
   return by_bytes_.empty() ? 0 : by_bytes_.rbegin()->first;
+}
+
+uint64_t PageAllocator::FreeBytesFrom(RegionOffset at) const {
+  const std::lock_guard lock(mutex_);
+  const auto after = by_begin_.upper_bound(ToBytes(at));
+  if (after == by_begin_.begin()) return 0;
+  const auto& [begin, bytes] = *std::prev(after);
+  return ToBytes(at) < begin + bytes ? begin + bytes - ToBytes(at) : 0;
 }
 
 absl::Status PageAllocator::CheckInvariants() const {

@@ -40,6 +40,8 @@ class PageAllocator {
 
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }
   uint64_t longest_free_run_bytes() const;
+  // How many bytes from the page at `at` on are free in one run.
+  uint64_t FreeBytesFrom(RegionOffset at) const;
 
   // Internal names the first free run that overlaps, is not coalesced, or is missing in one of the
   // orders.

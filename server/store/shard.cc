@@ -10,9 +10,10 @@
 
 namespace kvd {
 absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(Region& region, uint32_t shard,
-                                                     const Clock& clock) {
+                                                     const Clock& clock,
+                                                     const ShardOptions& options) {
   KVD_CHECK(shard < region.geometry().shard_count);
-  std::unique_ptr<Shard> made(new Shard(region, shard, clock));
+  std::unique_ptr<Shard> made(new Shard(region, shard, clock, options));
   if (!made->MakeFirstBuckets()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("shard ", shard, ": the region of ", region.bytes(),
@@ -21,15 +22,17 @@ absl::StatusOr<std::unique_ptr<Shard>> Shard::Create(Region& region, uint32_t sh
   return made;
 }
 
-Shard::Shard(Region& region, uint32_t shard, const Clock& clock)
+Shard::Shard(Region& region, uint32_t shard, const Clock& clock, const ShardOptions& options)
     : region_(region),
       shard_(shard),
       clock_(clock),
+      evicts_(options.evict),
       local_bytes_(region.geometry().bucket_bytes - kBucketHeaderBytes),
       local_item_bytes_max_(LocalItemBytesMax(region.geometry().bucket_bytes)),
       items_(region),
       table_(region, shard),
-      heap_(region.pages(), region.bytes()) {
+      heap_(region.pages(), region.bytes()),
+      random_(region.geometry().incarnation + shard) {
   RefreshClock();
 }
 
@@ -43,6 +46,7 @@ bool Shard::MakeFirstBuckets() {
   for (uint32_t bucket = 0; bucket < count; ++bucket)
     ChainAt(BucketIndex{bucket}).Rewrite(depth, {}, {});
   table_.PublishCount(count);
+  if (evicts_) stamps_.Reserve(count);
   return true;
 }
 
@@ -81,7 +85,7 @@ Shard::Target Shard::Locate(std::string_view key, uint64_t hash) {
   target.place = FindPlace(target.chain, key, hash);
   if (target.place &&
       items_.HasLapsed(LocationOf(target.chain.SlotAt(*target.place)), now_unix_us_)) [[unlikely]] {
-    EraseLapsed(target.chain, *target.place);
+    EraseLapsed(target.chain, *target.place, /*bring_home=*/true);
     target.place.reset();
   }
   return target;
@@ -92,7 +96,14 @@ bool Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot
   if (!target.place) return false;
   slot = target.chain.SlotAt(*target.place);
   item = items_.Read(LocationOf(slot));
+  Use(target.chain, slot);
   return true;
+}
+
+bool Shard::Peek(std::string_view key, uint64_t hash) const {
+  const BucketChain chain = ChainOf(hash);
+  const std::optional<SlotPlace> place = FindPlace(chain, key, hash);
+  return place && !items_.HasLapsed(LocationOf(chain.SlotAt(*place)), now_unix_us_);
 }
 
 LocalSpace Shard::LocalSpaceOf(const BucketChain& chain) const {
@@ -136,7 +147,10 @@ void Shard::CountIn(const BucketChain& chain, Slot slot) {
   item_count_.Add(1);
   user_bytes_.Add(shape.key_len + shape.value_len);
   if (LiesIn(chain, slot)) local_items_.Add(1);
-  if ((shape.extras & kItemHasExpiry) != 0) expiring_items_.Add(1);
+  if ((shape.extras & kItemHasExpiry) != 0) {
+    expiring_items_.Add(1);
+    NoteExpiry(chain, items_.ExtrasAt(LocationOf(slot)).expiry_unix_us);
+  }
   if (ItemBytesOf(slot) <= local_item_bytes_max_) wanted_local_bytes_.Add(ItemBytesOf(slot));
 }
 
@@ -172,7 +186,9 @@ ShardStats Shard::stats() const {
           .splits = splits_.get(),
           .no_space = no_space_.get(),
           .expired_items = expired_items_.get(),
-          .expired_bytes = expired_bytes_.get()};
+          .expired_bytes = expired_bytes_.get(),
+          .evicted_items = evicted_items_.get(),
+          .evicted_bytes = evicted_bytes_.get()};
 }
 
 }  // namespace kvd

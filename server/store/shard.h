@@ -13,11 +13,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/random.h"
 #include "common/layout/slot.h"
 #include "common/protocol/judge_item.h"
+#include "server/store/access_stamps.h"
 #include "server/store/bucket_chain.h"
 #include "server/store/bucket_table.h"
 #include "server/store/counter.h"
+#include "server/store/eviction_pool.h"
+#include "server/store/expiry_hints.h"
 #include "server/store/heap.h"
 #include "server/store/held_items.h"
 #include "server/store/item_writer.h"
@@ -33,7 +37,8 @@ class Shard {
   // for that. The region and the clock outlive the shard; the shard's memory is not given back to
   // the region.
   static absl::StatusOr<std::unique_ptr<Shard>> Create(Region& region, uint32_t shard,
-                                                       const Clock& clock);
+                                                       const Clock& clock,
+                                                       const ShardOptions& options = {});
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
@@ -67,6 +72,9 @@ class Shard {
   // writes), or false.
   bool Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot);
 
+  // Whether the key has an item that has not lapsed; changes nothing, and uses nothing.
+  bool Peek(std::string_view key, uint64_t hash) const;
+
   // A PUT in two halves. Until Commit no reader sees anything; other writes of the same key may
   // come between, so the condition is judged in both. Whatever Commit returns, the reservation is
   // gone. kNoSpace from Commit: the index had no room for the key.
@@ -82,9 +90,30 @@ class Shard {
   void Hold(Slot slot);
   void Release(Slot slot);
 
-  // One step of deferred work (a bucket split, if the load asks for one). True if there is more to
-  // do. Without calls of it the writes do such steps themselves, a little later.
+  // Deletes the items whose keys begin with `prefix` from `bucket` (less than buckets()) on, in a
+  // bounded stretch. Stretch after stretch, from bucket 0 until there is no next one, meets every
+  // item that is there all the while, whatever is split meanwhile.
+  struct Flushed {
+    uint64_t items = 0;
+    uint32_t next_bucket = 0;  // 0: that was the last stretch
+  };
+  Flushed Flush(std::string_view prefix, uint32_t bucket);
+  uint32_t buckets() const { return table_.count(); }
+  uint32_t number() const { return shard_; }
+  uint32_t shard_count() const { return region_.geometry().shard_count; }
+
+  // One step of deferred work: a bucket split if the load asks for one; a few buckets of items
+  // whose time has come. True if there is more to do. Without calls of it the writes do the splits
+  // themselves, a little later, and items that lapse keep their memory until somebody asks for
+  // them.
   bool Work();
+
+  // A client read a key with that hash by itself. Does nothing unless the shard evicts.
+  void NoteHit(uint64_t hash);
+  bool evicts() const { return evicts_; }
+
+  // When Work will next have items to take away, by the clock; nullopt: no item expires.
+  std::optional<uint64_t> next_sweep_unix_us() const;
 
   // To be called once per batch of requests, so that versions follow the clock without a system
   // call per write.
@@ -115,7 +144,7 @@ class Shard {
     std::optional<SlotPlace> place;  // where the key is now
   };
 
-  Shard(Region& region, uint32_t shard, const Clock& clock);
+  Shard(Region& region, uint32_t shard, const Clock& clock, const ShardOptions& options);
   bool MakeFirstBuckets();
 
   BucketChain ChainAt(BucketIndex bucket) const {
@@ -152,9 +181,20 @@ class Shard {
   WriteResult StoreLapsed(Target& target, uint64_t expiry_unix_us);
   // Takes the item away, and the bucket's small items home if `bring_home`.
   void Erase(BucketChain& chain, SlotPlace place, bool bring_home);
-  void EraseLapsed(BucketChain& chain, SlotPlace place);
+
+  // Expiry (shard_expiry.cc).
+  void EraseLapsed(BucketChain& chain, SlotPlace place, bool bring_home);
+  // Before anything is changed by a write of an item with that expiry; throws std::bad_alloc.
+  void ReserveExpiry(uint64_t expiry_unix_us) {
+    if (expiry_unix_us != 0) expiry_.Reserve(table_.count());
+  }
+  void NoteExpiry(const BucketChain& chain, uint64_t expiry_unix_us);
+  bool SweepStep();
+  void SweepBucket(BucketChain chain);
+
+  uint32_t FlushBucket(BucketChain chain, std::string_view prefix);
   // Memory for the overflow header that Publish of a new key would need. False: there is none.
-  bool TakeSpare(const Target& target, std::optional<RegionOffset>& spare);
+  bool TakeSpare(Target& target, std::optional<RegionOffset>& spare);
   // Makes the WRITING item at `slot` the current one of its key.
   void Publish(Target& target, Slot slot, std::optional<RegionOffset> spare);
   WriteResult NoSpace();
@@ -164,14 +204,46 @@ class Shard {
   void CountIn(const BucketChain& chain, Slot slot);
   void CountOut(const BucketChain& chain, Slot slot);
 
+  // Eviction (shard_evict.cc). The key's item at `slot` was used.
+  void Use(const BucketChain& chain, Slot slot) {
+    if (evicts_) NoteUse(chain, slot);
+  }
+  void NoteUse(const BucketChain& chain, Slot slot);
+  uint32_t CellOf(const BucketChain& chain, SlotPlace place) const {
+    return place.header == chain.place() ? place.index : AccessStamps::kChainCell;
+  }
+  bool MayEvict(Slot slot) const;
+  bool IsEvictableItem(RegionOffset object) const;
+  void Evict(BucketChain chain, SlotPlace place);
+  // Memory for an item of that chain, or (null) of the heap, which may cost other items. Slots of
+  // any chain may have changed their places afterwards.
+  std::optional<RegionOffset> AllocateEvicting(const BucketChain* chain, uint64_t bytes);
+  uint64_t EvictFor(const BucketChain* chain, uint64_t bytes);
+  uint64_t EvictCandidate(size_t index);
+  uint64_t ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const;
+  uint64_t EvictRun(RegionOffset from, uint64_t bytes);
+  uint64_t EvictAnyRun(uint64_t bytes);
+  uint64_t EvictObjects(const std::vector<RegionOffset>& objects);
+  bool MakeRoomForSegment();
+  void SampleHeapItems();
+  std::optional<SlotPlace> PlaceOfCandidate(const EvictionCandidate& candidate) const;
+  std::optional<size_t> OldestCandidate(uint64_t bytes, bool must_do);
+  std::optional<SlotPlace> OldestLocal(const BucketChain& chain) const;
+  // Finds the target again after evictions, with a spare header exactly if Publish needs one.
+  // False: there is no memory for it.
+  bool LocateAgain(Target& target, std::string_view key, uint64_t hash,
+                   std::optional<RegionOffset>& spare);
+
   // Growth (shard_growth.cc).
   struct Split;
   bool WantsSplit() const;
   bool OverdueForSplit() const;
+  bool CrampedForSplit() const;
   bool GrowthPaused();
   bool SplitNext();
   bool TakeOverflow(size_t count, std::vector<RegionOffset>& overflow);
   Split PlanSplit(const BucketChain& parent, uint32_t new_depth) const;
+  void SetStamps(const BucketChain& chain, const std::vector<AccessStamps::Stamp>& stamps);
   void CopyToChild(const BucketChain& parent, const BucketChain& child, Split& split) const;
   void FreeOverflow(RegionOffset header);
   // Moves small items of the bucket from the heap into its local space, as far as there is room.
@@ -180,23 +252,31 @@ class Shard {
   Region& region_;
   const uint32_t shard_;
   const Clock& clock_;
+  const bool evicts_;
   const uint64_t local_bytes_;  // of one bucket
   const uint64_t local_item_bytes_max_;
   ItemWriter items_;
   BucketTable table_;
   Heap heap_;
   HeldItems held_;
+  ExpiryHints expiry_;
+  AccessStamps stamps_;  // empty unless the shard evicts, as the next three
+  EvictionPool pool_;
+  Slot pinned_ = kEmptySlot;  // of the item that is being replaced
+  Random random_;
   std::map<uint64_t, uint64_t>
       reserved_;  // location -> bytes of reservations that are neither committed nor aborted
   uint64_t last_version_ = 0;
-  uint64_t now_unix_us_ = 0;    // the clock when it was last looked at
-  uint64_t clock_version_ = 0;  // the same as the least next version
-  uint32_t growth_pause_ = 0;   // writes until growth is tried again after it found no room
+  uint64_t now_unix_us_ = 0;                  // the clock when it was last looked at
+  uint64_t clock_version_ = 0;                // the same as the least next version
+  uint64_t next_sweep_unix_us_ = UINT64_MAX;  // not before
+  uint64_t last_look_unix_us_ = 0;            // at all of expiry_, with nothing found
+  uint32_t growth_pause_ = 0;  // writes until growth is tried again after it found no room
 
   Counter item_count_, user_bytes_, local_items_, expiring_items_, overflow_headers_;
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie
   Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, no_space_;
-  Counter expired_items_, expired_bytes_;
+  Counter expired_items_, expired_bytes_, evicted_items_, evicted_bytes_;
 };
 
 }  // namespace kvd

@@ -1,5 +1,6 @@
 // Growth by linear hashing (Litwin, "Linear hashing", VLDB 1980): one bucket split at a time, when
 // the load asks for it.
+#include <algorithm>
 #include <bit>
 #include <vector>
 
@@ -21,6 +22,9 @@ constexpr uint64_t kSlotsPerHundredBucketsMax = 950;  // of 14 slots each
 // is called.
 constexpr uint64_t kOverduePercent = 102;
 
+// Only above this do items have to go for the index to grow (--evict=lru).
+constexpr uint64_t kCrampedPercent = 150;
+
 // After a split found no room, this many writes and steps of work pass before the next attempt.
 constexpr uint32_t kPauseAfterNoRoom = 64;
 
@@ -38,6 +42,9 @@ struct Shard::Split {
   std::vector<Slot> moving;  // as they are in the child
   std::vector<Slot> left;    // the parent's copies of local items that moved
   std::vector<Slot> copied;  // and the child's
+  // Of the first two, if the shard evicts.
+  std::vector<AccessStamps::Stamp> staying_stamps;
+  std::vector<AccessStamps::Stamp> moving_stamps;
 };
 
 bool Shard::WantsSplit() const {
@@ -50,6 +57,11 @@ bool Shard::OverdueForSplit() const {
                      item_count_.get());
 }
 
+bool Shard::CrampedForSplit() const {
+  return LoadIsAbove(kCrampedPercent, table_.count(), local_bytes_, wanted_local_bytes_.get(),
+                     item_count_.get());
+}
+
 bool Shard::GrowthPaused() {
   if (growth_pause_ == 0) return false;
   --growth_pause_;
@@ -57,8 +69,9 @@ bool Shard::GrowthPaused() {
 }
 
 bool Shard::Work() {
-  if (!WantsSplit() || GrowthPaused()) return false;
-  return SplitNext() && WantsSplit();
+  const bool sweeping = SweepStep();
+  if (!WantsSplit() || GrowthPaused()) return sweeping;
+  return (SplitNext() && WantsSplit()) || sweeping;
 }
 
 bool Shard::TakeOverflow(size_t count, std::vector<RegionOffset>& overflow) {
@@ -79,13 +92,28 @@ void Shard::FreeOverflow(RegionOffset header) {
 Shard::Split Shard::PlanSplit(const BucketChain& parent, uint32_t new_depth) const {
   Split split;
   const uint64_t seed = region_.geometry().hash_seed();
-  parent.AnyOf([&](SlotPlace, Slot slot) {
+  parent.AnyOf([&](SlotPlace place, Slot slot) {
     const uint64_t hash = HashKey(items_.KeyAt(LocationOf(slot)), seed);
     const bool stays = LowBits(hash, new_depth) == ToNumber(parent.bucket());
     (stays ? split.staying : split.moving).push_back(slot);
+    if (evicts_) {
+      (stays ? split.staying_stamps : split.moving_stamps)
+          .push_back(stamps_.Get(ToNumber(parent.bucket()), CellOf(parent, place)));
+    }
     return false;
   });
   return split;
+}
+
+// In the order of the slots, as Rewrite lays them out.
+void Shard::SetStamps(const BucketChain& chain, const std::vector<AccessStamps::Stamp>& stamps) {
+  const uint32_t bucket = ToNumber(chain.bucket());
+  for (uint32_t i = 0; i < stamps.size(); ++i) {
+    const bool shared = i > AccessStamps::kChainCell;
+    const uint32_t cell = std::min(i, AccessStamps::kChainCell);
+    if (shared && stamps_.AgeOf(stamps[i]) > stamps_.AgeOf(stamps_.Get(bucket, cell))) continue;
+    stamps_.Set(bucket, cell, stamps[i]);
+  }
 }
 
 // Items of the parent's local space need a copy in the child's, which has room for all that the
@@ -110,7 +138,11 @@ bool Shard::SplitNext() {
   const uint32_t count = table_.count();
   const uint32_t new_depth = static_cast<uint32_t>(std::bit_width(count));
   growth_pause_ = kPauseAfterNoRoom;
-  if (!table_.PlaceNext()) return false;
+  if (!expiry_.empty()) expiry_.Reserve(count + 1);
+  if (evicts_) stamps_.Reserve(count + 1);
+  if (!table_.PlaceNext()) {
+    if (!CrampedForSplit() || !MakeRoomForSegment() || !table_.PlaceNext()) return false;
+  }
   BucketChain parent = ChainAt(BucketIndex{count - std::bit_floor(count)});
   BucketChain child = ChainAt(BucketIndex{count});
   Split split = PlanSplit(parent, new_depth);
@@ -133,6 +165,11 @@ bool Shard::SplitNext() {
   parent.Rewrite(new_depth, split.staying, parent_overflow);
   for (const Slot slot : split.copied) items_.MarkLive(LocationOf(slot));
   table_.PublishCount(count + 1);
+  if (evicts_) {
+    SetStamps(parent, split.staying_stamps);
+    SetStamps(child, split.moving_stamps);
+  }
+  if (!expiry_.empty()) expiry_.Share(count, ToNumber(parent.bucket()));
 
   for (const Slot slot : split.left) FreeItem(slot);
   for (const RegionOffset header : old_overflow) FreeOverflow(header);

@@ -107,6 +107,8 @@ WriteResult Shard::Touch(std::string_view key, uint64_t hash, const WriteOptions
   }
   const uint64_t version = NextVersion();
   items_.OverwriteExtras(LocationOf(slot), version, extras);
+  if (expiry_unix_us != 0) NoteExpiry(target.chain, expiry_unix_us);
+  Use(target.chain, slot);
   return {.version = version, .slot = slot, .expiry_unix_us = expiry_unix_us};
 }
 

@@ -43,6 +43,7 @@ WriteResult Shard::Put(std::string_view key, uint64_t hash, std::string_view val
 }
 
 WriteResult Shard::Store(Target& target, uint64_t hash, const ItemContent& content) {
+  ReserveExpiry(content.extras.expiry_unix_us);
   if (MayOverwriteInPlace(target, content.shape()) && !HasLapsed(content.extras.expiry_unix_us)) {
     return OverwriteInPlace(target, content);
   }
@@ -52,14 +53,23 @@ WriteResult Shard::Store(Target& target, uint64_t hash, const ItemContent& conte
 WriteResult Shard::StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content) {
   const uint64_t expiry_unix_us = content.extras.expiry_unix_us;
   if (HasLapsed(expiry_unix_us)) return StoreLapsed(target, expiry_unix_us);
+  ReserveExpiry(expiry_unix_us);
   const ItemShape shape = content.shape();
-  const std::optional<RegionOffset> at = AllocateItem(target.chain, shape.occupied_bytes());
-  if (!at) return NoSpace();
-  const Slot slot = PackSlot(SlotTag(hash), shape.item_bytes(), *at);
+  const uint64_t evicted_before = evicted_items_.get();
+  pinned_ = target.place ? target.chain.SlotAt(*target.place) : kEmptySlot;
   std::optional<RegionOffset> spare;
-  if (!TakeSpare(target, spare)) {
-    FreeMemory(slot);
+  if (!TakeSpare(target, spare)) return NoSpace();
+  const std::optional<RegionOffset> at = AllocateEvicting(&target.chain, shape.occupied_bytes());
+  if (!at) {
+    if (spare) FreeOverflow(*spare);
     return NoSpace();
+  }
+  const Slot slot = PackSlot(SlotTag(hash), shape.item_bytes(), *at);
+  if (evicted_items_.get() != evicted_before) [[unlikely]] {
+    if (!LocateAgain(target, content.key, hash, spare)) {
+      FreeMemory(slot);
+      return NoSpace();
+    }
   }
   const uint64_t version = NextVersion();
   items_.WriteNew(*at, version, content);
@@ -90,16 +100,46 @@ WriteResult Shard::OverwriteInPlace(const Target& target, const ItemContent& con
   CountOut(target.chain, slot);
   items_.Overwrite(LocationOf(slot), version, content.value, content.extras);
   CountIn(target.chain, slot);
+  Use(target.chain, slot);
   puts_.Add(1);
   overwrites_in_place_.Add(1);
   return {.version = version, .slot = slot, .expiry_unix_us = content.extras.expiry_unix_us};
 }
 
-bool Shard::TakeSpare(const Target& target, std::optional<RegionOffset>& spare) {
+bool Shard::TakeSpare(Target& target, std::optional<RegionOffset>& spare) {
   if (target.place || !target.chain.full()) return true;
   spare = heap_.Allocate(kBucketHeaderBytes);
+  if (!spare && evicts_) {
+    if (const std::optional<SlotPlace> local = OldestLocal(target.chain)) {
+      Evict(target.chain, *local);
+      return true;
+    }
+    spare = AllocateEvicting(nullptr, kBucketHeaderBytes);
+  }
   if (spare) overflow_headers_.Add(1);
   return spare.has_value();
+}
+
+// The item that is replaced was pinned, so it is there still. A chain may have room now that had
+// none, or have lost the header in which it had some.
+bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
+                        std::optional<RegionOffset>& spare) {
+  target.place = FindPlace(target.chain, key, hash);
+  const bool needs_spare = !target.place && target.chain.full();
+  if (needs_spare == spare.has_value()) return true;
+  if (spare) {
+    FreeOverflow(*spare);
+    spare.reset();
+    return true;
+  }
+  spare = heap_.Allocate(kBucketHeaderBytes);
+  if (spare) {
+    overflow_headers_.Add(1);
+    return true;
+  }
+  const std::optional<SlotPlace> local = OldestLocal(target.chain);
+  if (local) Evict(target.chain, *local);
+  return local.has_value();
 }
 
 // The new item is WRITING; then the old one DEAD, the slot switched, the new one LIVE. So at most
@@ -120,6 +160,7 @@ void Shard::Publish(Target& target, Slot slot, std::optional<RegionOffset> spare
     items_.MarkLive(LocationOf(slot));
   }
   CountIn(chain, slot);
+  Use(chain, slot);
   puts_.Add(1);
 }
 
@@ -140,6 +181,11 @@ void Shard::Erase(BucketChain& chain, SlotPlace place, bool bring_home) {
   const bool was_local = LiesIn(chain, slot);
   items_.MarkDead(LocationOf(slot));
   if (const std::optional<RegionOffset> unlinked = chain.Remove(place)) FreeOverflow(*unlinked);
+  if (evicts_ && place.header == chain.place()) {
+    // If there is a chain, one of its items has come here.
+    const uint32_t bucket = ToNumber(chain.bucket());
+    stamps_.Set(bucket, place.index, stamps_.Get(bucket, AccessStamps::kChainCell));
+  }
   FreeItem(slot);
   if (was_local && bring_home) BringHome(chain);
 }
@@ -150,10 +196,13 @@ WriteResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_l
     const WriteResult judged = Judge(options, Locate(key, hash));
     if (judged.status != StoreStatus::kOk) return judged;
   }
+  ReserveExpiry(options.extras.expiry_unix_us);
   const ItemShape shape{key.size(), value_len, options.extras.flags()};
+  pinned_ = kEmptySlot;
   // Always in the heap: a bucket's local space is known by its slots, and a reservation has none.
-  const std::optional<RegionOffset> at =
-      value_len > region_.bytes() ? std::nullopt : heap_.Allocate(shape.occupied_bytes());
+  const std::optional<RegionOffset> at = value_len > region_.bytes()
+                                             ? std::nullopt
+                                             : AllocateEvicting(nullptr, shape.occupied_bytes());
   if (!at) return NoSpace();
   reservation.value = items_.Prepare(*at, key, value_len, options.extras);
   reservation.key = items_.KeyAt(*at);
@@ -169,21 +218,29 @@ WriteResult Shard::Commit(const Reservation& reservation) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(reservation.key, reservation.hash);
   const uint64_t expiry_unix_us = reservation.options.extras.expiry_unix_us;
-  WriteResult result = Judge(reservation.options, target);
-  std::optional<RegionOffset> spare;
-  if (result.status == StoreStatus::kOk && HasLapsed(expiry_unix_us)) {
-    result = StoreLapsed(target, expiry_unix_us);
-  } else if (result.status == StoreStatus::kOk && !TakeSpare(target, spare)) {
-    result = NoSpace();
-  } else if (result.status == StoreStatus::kOk) {
-    KVD_CHECK(reserved_.erase(ToBytes(LocationOf(reservation.slot))) == 1);
-    const uint64_t version = NextVersion();
-    items_.Seal(LocationOf(reservation.slot), version);
-    Publish(target, reservation.slot, spare);
-    return {.version = version, .slot = reservation.slot, .expiry_unix_us = expiry_unix_us};
+  if (const WriteResult judged = Judge(reservation.options, target);
+      judged.status != StoreStatus::kOk) {
+    Abort(reservation);
+    return judged;
   }
-  Abort(reservation);
-  return result;
+  if (HasLapsed(expiry_unix_us)) {
+    Abort(reservation);
+    return StoreLapsed(target, expiry_unix_us);
+  }
+  const uint64_t evicted_before = evicted_items_.get();
+  pinned_ = target.place ? target.chain.SlotAt(*target.place) : kEmptySlot;
+  std::optional<RegionOffset> spare;
+  if (!TakeSpare(target, spare) ||
+      (evicted_items_.get() != evicted_before &&
+       !LocateAgain(target, reservation.key, reservation.hash, spare))) {
+    Abort(reservation);
+    return NoSpace();
+  }
+  KVD_CHECK(reserved_.erase(ToBytes(LocationOf(reservation.slot))) == 1);
+  const uint64_t version = NextVersion();
+  items_.Seal(LocationOf(reservation.slot), version);
+  Publish(target, reservation.slot, spare);
+  return {.version = version, .slot = reservation.slot, .expiry_unix_us = expiry_unix_us};
 }
 
 void Shard::Abort(const Reservation& reservation) {

@@ -20,6 +20,10 @@ enum class StoreStatus : uint8_t {
   kNoSpace,          // the region is full
 };
 
+struct ShardOptions {
+  bool evict = false;  // what was not used for long makes room, instead of kNoSpace
+};
+
 // What a write asks of the item that is there. None, or one.
 enum class WriteCondition : uint8_t {
   kNone,
@@ -58,6 +62,7 @@ struct ShardStats {
            no_space = 0;
   uint64_t expired_items = 0;  // that were taken away because their time had come
   uint64_t expired_bytes = 0;  // that they occupied
+  uint64_t evicted_items = 0, evicted_bytes = 0;
 };
 
 // READs that cold GETs of all items would take, each item once.

@@ -29,6 +29,7 @@ class TestStore {
     uint64_t memory_bytes = 16 * kMiB;
     uint32_t shard_count = 1;
     uint32_t bucket_bytes = kBucketBytesDefault;
+    bool evict = false;
   };
 
   TestStore() : TestStore(Options()) {}
@@ -41,7 +42,7 @@ class TestStore {
     KVD_REQUIRE_OK(region);
     region_ = *std::move(region);
     for (uint32_t i = 0; i < options.shard_count; ++i) {
-      auto shard = Shard::Create(*region_, i, clock_);
+      auto shard = Shard::Create(*region_, i, clock_, {.evict = options.evict});
       KVD_REQUIRE_OK(shard);
       shards_.push_back(*std::move(shard));
     }

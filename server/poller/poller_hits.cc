@@ -1,0 +1,64 @@
+// What clients say about the keys that they read by themselves.
+#include <cstring>
+#include <new>
+
+#include "server/poller/poller.h"
+
+namespace kvd {
+namespace {
+
+// Nobody waits for hits, so credits do not bound how many are on their way to other pollers; beyond
+// this they are dropped: they are a sample anyway.
+constexpr size_t kHitsUnderWayMax = 256;
+
+uint64_t HashAt(std::string_view hashes, size_t at) {
+  uint64_t hash;
+  std::memcpy(&hash, hashes.data() + at, sizeof(hash));
+  return hash;
+}
+
+}  // namespace
+
+void Poller::ExecuteHits(const Decoded& decoded) {
+  const std::string_view hashes = decoded.request.value;
+  const Outcome outcome = AnswerHits(decoded.request, shard_.evicts());
+  Answer(decoded.channel, outcome, index_);
+  if (!shard_.evicts() || outcome.header.status != static_cast<uint16_t>(ReplyStatus::kOk)) return;
+  for (uint32_t owner = 0; owner < peers_.size(); ++owner) {
+    if (owner == index_) {
+      NoteHits(hashes);
+    } else if (forwards_out_ < kHitsUnderWayMax) {
+      SendHits(hashes, owner);
+    }
+  }
+}
+
+void Poller::SendHits(std::string_view hashes, uint32_t owner) {
+  Forward* forward = NewForward();
+  forward->step = Forward::Step::kHits;
+  forward->answered = true;
+  forward->owner = owner;
+  forward->bytes.clear();
+  try {
+    for (size_t at = 0; at < hashes.size(); at += sizeof(uint64_t)) {
+      if (ShardOf(HashAt(hashes, at), options_.geometry.shard_count) == owner) {
+        forward->bytes.append(hashes.substr(at, sizeof(uint64_t)));
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    Recycle(forward);
+    throw;
+  }
+  if (forward->bytes.empty()) return Recycle(forward);
+  Post(forward);
+}
+
+// Those of other shards are met by nothing there.
+void Poller::NoteHits(std::string_view hashes) {
+  for (size_t at = 0; at < hashes.size(); at += sizeof(uint64_t)) {
+    const uint64_t hash = HashAt(hashes, at);
+    if (ShardOf(hash, options_.geometry.shard_count) == index_) shard_.NoteHit(hash);
+  }
+}
+
+}  // namespace kvd

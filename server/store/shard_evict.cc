@@ -1,0 +1,253 @@
+// Making room by evicting what was not used for long (--evict=lru).
+//
+// What must go depends on where room is wanted. A small item can take the place of one in its own
+// bucket. Anything else takes the heap's: there the oldest of a sample goes, if its memory will do;
+// otherwise all that lies around it goes, until a run of pages is free. Nobody is asked to wait: a
+// write evicts by itself, within a bound.
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include "common/base/hash.h"
+#include "server/store/shard.h"
+
+namespace kvd {
+namespace {
+
+// Items that one write may evict.
+constexpr uint64_t kEvictedPerWriteMax = 65'536;
+// Heap items that are met, and buckets that are looked at for them, before one is evicted.
+constexpr uint32_t kSampledItems = 8;
+constexpr uint32_t kSampledBucketsMax = 8;
+// Runs of pages around old items that are tried, and then pages that are searched for any run that
+// can be cleared, before a write gives up.
+constexpr uint32_t kRunsTriedMax = 8;
+constexpr uint64_t kPagesSearchedMax = 65'536;
+
+}  // namespace
+
+void Shard::NoteUse(const BucketChain& chain, Slot slot) {
+  chain.AnyWithTag(TagOf(slot), [&](SlotPlace place, Slot there) {
+    if (there != slot) return false;
+    stamps_.Use(ToNumber(chain.bucket()), CellOf(chain, place));
+    return true;
+  });
+}
+
+void Shard::NoteHit(uint64_t hash) {
+  if (!evicts_) return;
+  const BucketChain chain = ChainOf(hash);
+  chain.AnyWithTag(SlotTag(hash), [&](SlotPlace place, Slot) {
+    stamps_.Use(ToNumber(chain.bucket()), CellOf(chain, place));
+    return false;
+  });
+}
+
+bool Shard::MayEvict(Slot slot) const {
+  return slot != pinned_ && (held_.empty() || !held_.Contains(LocationOf(slot)));
+}
+
+void Shard::Evict(BucketChain chain, SlotPlace place) {
+  evicted_items_.Add(1);
+  evicted_bytes_.Add(ItemBytesOf(chain.SlotAt(place)));
+  Erase(chain, place, /*bring_home=*/false);
+}
+
+std::optional<RegionOffset> Shard::AllocateEvicting(const BucketChain* chain, uint64_t bytes) {
+  const auto allocate = [&] { return chain ? AllocateItem(*chain, bytes) : heap_.Allocate(bytes); };
+  std::optional<RegionOffset> at = allocate();
+  if (at || !evicts_ || bytes > region_.bytes() / 2) [[likely]]
+    return at;
+  for (uint64_t evicted = 0; !at && evicted < kEvictedPerWriteMax;) {
+    const uint64_t more = EvictFor(chain, bytes);
+    if (more == 0) break;
+    evicted += more;
+    at = allocate();
+  }
+  return at;
+}
+
+void Shard::SampleHeapItems() {
+  uint32_t met = 0;
+  for (uint32_t i = 0; i < kSampledBucketsMax && met < kSampledItems; ++i) {
+    const BucketChain chain =
+        ChainAt(BucketIndex{static_cast<uint32_t>(random_.Uniform(table_.count()))});
+    const uint32_t bucket = ToNumber(chain.bucket());
+    chain.AnyOf([&](SlotPlace place, Slot slot) {
+      if (LiesIn(chain, slot) || !MayEvict(slot)) return false;
+      ++met;
+      pool_.Offer({slot, bucket, stamps_.Get(bucket, CellOf(chain, place))},
+                  [this](AccessStamps::Stamp stamp) { return stamps_.AgeOf(stamp); });
+      return false;
+    });
+  }
+}
+
+// Where the candidate lies now; nullopt if it was used, moved or deleted since it was met.
+std::optional<SlotPlace> Shard::PlaceOfCandidate(const EvictionCandidate& candidate) const {
+  const BucketChain chain = ChainAt(BucketIndex{candidate.bucket});
+  std::optional<SlotPlace> found;
+  chain.AnyWithTag(TagOf(candidate.slot), [&](SlotPlace place, Slot slot) {
+    if (slot != candidate.slot) return false;
+    found = place;
+    return true;
+  });
+  if (!found || !MayEvict(candidate.slot)) return std::nullopt;
+  if (stamps_.Get(candidate.bucket, CellOf(chain, *found)) != candidate.stamp) return std::nullopt;
+  return found;
+}
+
+// The oldest candidate that is one still, of all or of those whose memory will do for `bytes`.
+std::optional<size_t> Shard::OldestCandidate(uint64_t bytes, bool must_do) {
+  std::optional<size_t> oldest;
+  for (size_t i = 0; i < pool_.size();) {
+    if (!PlaceOfCandidate(pool_[i])) {
+      pool_.Remove(i);  // puts another one here, which was not looked at yet
+      continue;
+    }
+    const bool does = !must_do || heap_.WouldDo(LocationOf(pool_[i].slot), bytes);
+    if (does && (!oldest || stamps_.AgeOf(pool_[i].stamp) > stamps_.AgeOf(pool_[*oldest].stamp))) {
+      oldest = i;
+    }
+    ++i;
+  }
+  return oldest;
+}
+
+std::optional<SlotPlace> Shard::OldestLocal(const BucketChain& chain) const {
+  std::optional<SlotPlace> oldest;
+  const uint32_t bucket = ToNumber(chain.bucket());
+  const auto age = [&](SlotPlace place) {
+    return stamps_.AgeOf(stamps_.Get(bucket, CellOf(chain, place)));
+  };
+  chain.AnyOf([&](SlotPlace place, Slot slot) {
+    if (!LiesIn(chain, slot) || !MayEvict(slot)) return false;
+    if (!oldest || age(place) > age(*oldest)) oldest = place;
+    return false;
+  });
+  return oldest;
+}
+
+// Evicts one item or a run of them, so that room for `bytes` is there or nearer; how many went.
+uint64_t Shard::EvictFor(const BucketChain* chain, uint64_t bytes) {
+  SampleHeapItems();
+  const auto age = [this](const EvictionCandidate& candidate) {
+    return stamps_.AgeOf(candidate.stamp);
+  };
+  std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
+  if (chain != nullptr && bytes <= local_item_bytes_max_) {
+    const std::optional<SlotPlace> local = OldestLocal(*chain);
+    const uint32_t local_age =
+        !local ? 0 : stamps_.AgeOf(stamps_.Get(ToNumber(chain->bucket()), CellOf(*chain, *local)));
+    if (local && (!oldest || local_age >= age(pool_[*oldest]))) {
+      Evict(*chain, *local);
+      return 1;
+    }
+  }
+  for (uint32_t i = 0; oldest && i < kRunsTriedMax; ++i) {
+    const std::optional<size_t> fit = OldestCandidate(bytes, /*must_do=*/true);
+    if (fit && age(pool_[*fit]) >= age(pool_[*oldest]) / 2) return EvictCandidate(*fit);
+    const RegionOffset at = LocationOf(pool_[*oldest].slot);
+    const RegionOffset from = heap_.ExtentAt(at)->begin;
+    if (const uint64_t went = EvictRun(from, Heap::RunFor(bytes)); went != 0) return went;
+    if (fit) return EvictCandidate(*fit);
+    pool_.Remove(*oldest);
+    oldest = OldestCandidate(bytes, /*must_do=*/false);
+  }
+  return EvictAnyRun(Heap::RunFor(bytes));
+}
+
+uint64_t Shard::EvictCandidate(size_t index) {
+  const EvictionCandidate candidate = pool_[index];
+  const std::optional<SlotPlace> place = PlaceOfCandidate(candidate);
+  pool_.Remove(index);
+  if (!place) return 0;
+  Evict(ChainAt(BucketIndex{candidate.bucket}), *place);
+  return 1;
+}
+
+// What lies at `at`: how long it is, or 0 if it cannot be cleared; adds its items to `objects`.
+uint64_t Shard::ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const {
+  const std::optional<Heap::Extent> span = heap_.ExtentAt(at);
+  if (!span) return region_.pages().FreeBytesFrom(at);
+  const auto first = static_cast<ptrdiff_t>(objects.size());
+  heap_.AppendObjects(at, objects);
+  const bool all = std::all_of(objects.begin() + first, objects.end(),
+                               [this](RegionOffset object) { return IsEvictableItem(object); });
+  return all ? ToBytes(span->begin) + span->bytes - ToBytes(at) : 0;
+}
+
+// Everything in the run of pages; how many items went, none if there is anything that cannot go.
+uint64_t Shard::EvictRun(RegionOffset from, uint64_t bytes) {
+  std::vector<RegionOffset> objects;
+  const RegionOffset end = from + bytes;
+  for (RegionOffset at = from; at < end;) {
+    const uint64_t clearable = ClearableFrom(at, objects);
+    if (clearable == 0 || objects.size() > kEvictedPerWriteMax) return 0;
+    at = at + clearable;
+  }
+  return EvictObjects(objects);
+}
+
+// The first run that can be cleared, whatever the age of what lies there.
+uint64_t Shard::EvictAnyRun(uint64_t bytes) {
+  std::vector<RegionOffset> objects;
+  const uint64_t pages = region_.bytes() / kPageBytes;
+  RegionOffset at{random_.Uniform(pages) * kPageBytes};
+  uint64_t run = 0;
+  for (uint64_t searched = 0; searched < std::min(pages, kPagesSearchedMax);) {
+    const uint64_t clearable = ClearableFrom(at, objects);
+    const uint64_t passed = std::max<uint64_t>(clearable, kPageBytes);
+    run = clearable == 0 || objects.size() > kEvictedPerWriteMax ? 0 : run + clearable;
+    if (run == 0) objects.clear();
+    if (run >= bytes && !objects.empty()) return EvictObjects(objects);
+    at = at + passed;
+    searched += passed / kPageBytes;
+    if (ToBytes(at) < region_.bytes()) continue;
+    at = RegionOffset{0};
+    run = 0;
+    objects.clear();
+  }
+  return 0;
+}
+
+uint64_t Shard::EvictObjects(const std::vector<RegionOffset>& objects) {
+  for (const RegionOffset object : objects) {
+    const std::string_view key = items_.KeyAt(object);
+    const uint64_t hash = HashKey(key, region_.geometry().hash_seed());
+    const BucketChain chain = ChainOf(hash);
+    if (const auto place = FindPlace(chain, key, hash)) Evict(chain, *place);
+  }
+  return objects.size();
+}
+
+// The index may need room as well: where many small items come after few large ones.
+bool Shard::MakeRoomForSegment() {
+  if (!evicts_) return false;
+  SampleHeapItems();
+  for (uint32_t i = 0; i < kRunsTriedMax; ++i) {
+    const std::optional<size_t> oldest = OldestCandidate(0, /*must_do=*/false);
+    if (!oldest) return false;
+    const uint64_t at = ToBytes(LocationOf(pool_[*oldest].slot));
+    if (EvictRun(RegionOffset{at / kSegmentBytes * kSegmentBytes}, kSegmentBytes) != 0) return true;
+    pool_.Remove(*oldest);
+  }
+  return false;
+}
+
+// An object of the heap is an item, an overflow header, or memory that was reserved or is held.
+bool Shard::IsEvictableItem(RegionOffset object) const {
+  if (reserved_.count(ToBytes(object)) != 0 || held_.Contains(object)) return false;
+  if (pinned_ != kEmptySlot && LocationOf(pinned_) == object) return false;
+  if (!heap_.IsOfClass(object, kBucketHeaderBytes)) return true;
+  // As large as a header: only an item verifies as one.
+  ItemView item;
+  return JudgeItem(std::span<const std::byte>(region_.At(object), kBucketHeaderBytes),
+                   {.incarnation = region_.geometry().incarnation,
+                    .location = object,
+                    .key = {},
+                    .held_version = 0},
+                   item) == ItemVerdict::kCurrent;
+}
+
+}  // namespace kvd

@@ -1,0 +1,117 @@
+#include "tests/model/lru_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/hash.h"
+#include "server/store/region.h"
+#include "server/store/shard.h"
+
+namespace kvd::test {
+namespace {
+
+std::string KeyOf(uint64_t number) { return "key" + std::to_string(Mix64(number)); }
+
+// Of one key always the same.
+uint64_t ValueBytesOf(const TraceOptions& options, uint64_t number) {
+  const uint64_t span = options.value_bytes_max - options.value_bytes_min + 1;
+  return options.value_bytes_min + Mix64(number + options.seed) % span;
+}
+
+class TracedStore {
+ public:
+  explicit TracedStore(const TraceOptions& options) : options_(options), sample_(options.seed + 1) {
+    RegionOptions memory;
+    memory.memory_bytes = options.memory_bytes;
+    memory.hugepages = HugepagePolicy::kOff;
+    region_ = Region::Create(memory).value();
+    shard_ = Shard::Create(*region_, 0, RealClock::Get(), {.evict = true}).value();
+    value_.assign(options.value_bytes_max, 'v');
+  }
+
+  bool Access(uint64_t number) {
+    const std::string key = KeyOf(number);
+    const uint64_t hash = HashKey(key, region_->geometry().hash_seed());
+    // As a client reads: the server does not learn of it.
+    if (shard_->Peek(key, hash)) {
+      if (options_.told_one_in != 0 && sample_.OneIn(options_.told_one_in)) shard_->NoteHit(hash);
+      return true;
+    }
+    const std::string_view value(value_.data(), ValueBytesOf(options_, number));
+    KVD_CHECK(shard_->Put(key, hash, value).status == StoreStatus::kOk);
+    shard_->Work();
+    return false;
+  }
+
+  const Shard& shard() const { return *shard_; }
+
+ private:
+  const TraceOptions options_;
+  Random sample_;
+  std::unique_ptr<Region> region_;
+  std::unique_ptr<Shard> shard_;
+  std::string value_;
+};
+
+}  // namespace
+
+Zipf::Zipf(uint64_t keys, double exponent) {
+  double sum = 0;
+  for (uint64_t k = 0; k < keys; ++k) {
+    sum += std::pow(static_cast<double>(k + 1), -exponent);
+    cumulative_.push_back(sum);
+  }
+}
+
+uint64_t Zipf::Next(Random& random) const {
+  const double at = random.NextDouble() * cumulative_.back();
+  const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), at);
+  return static_cast<uint64_t>(std::min(found, cumulative_.end() - 1) - cumulative_.begin());
+}
+
+bool ExactLru::Access(uint64_t key, uint64_t bytes) {
+  if (const auto found = by_key_.find(key); found != by_key_.end()) {
+    by_age_.splice(by_age_.begin(), by_age_, found->second);
+    return true;
+  }
+  by_age_.push_front({key, bytes});
+  by_key_[key] = by_age_.begin();
+  bytes_ += bytes;
+  while (bytes_ > capacity_bytes_) {
+    bytes_ -= by_age_.back().bytes;
+    by_key_.erase(by_age_.back().key);
+    by_age_.pop_back();
+  }
+  return false;
+}
+
+TraceResult RunTrace(const TraceOptions& options) {
+  const Zipf zipf(options.keys, options.exponent);
+  TraceResult result;
+  TracedStore store(options);
+  const uint64_t warm_up = options.requests / 2;
+  const auto measure = [&](auto access) {
+    Random random(options.seed);
+    uint64_t hits = 0;
+    for (uint64_t i = 0; i < options.requests; ++i) {
+      if (access(zipf.Next(random)) && i >= warm_up) ++hits;
+    }
+    return static_cast<double>(hits) / static_cast<double>(options.requests - warm_up);
+  };
+  result.hit_ratio = measure([&](uint64_t number) { return store.Access(number); });
+  KVD_CHECK(store.shard().CheckInvariants().ok());
+  result.items = store.shard().stats().items;
+  result.user_bytes = store.shard().stats().user_bytes;
+  result.evicted_items = store.shard().stats().evicted_items;
+  ExactLru lru(result.user_bytes);
+  result.exact_hit_ratio = measure([&](uint64_t number) {
+    return lru.Access(number, KeyOf(number).size() + ValueBytesOf(options, number));
+  });
+  return result;
+}
+
+}  // namespace kvd::test
