@@ -12,6 +12,7 @@ namespace kvd {
 namespace {
 
 constexpr int64_t kLookNs = 250'000'000;
+constexpr uint32_t kPollsPerLook = 1024;
 
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
@@ -183,7 +184,10 @@ bool ClientCore::PrepareToSleep() {
   if (async_.outstanding() != 0) until_ns = std::min(until_ns, NowNs() + kLookNs);
   events_->SetTimer(until_ns);
   asleep_ = session->channel->PrepareToSleep();
-  if (!asleep_) session->channel->FinishSleep();
+  if (!asleep_) {
+    session->channel->FinishSleep();
+    connection_.EndIfBroken();
+  }
   return asleep_;
 }
 
@@ -200,6 +204,11 @@ void ClientCore::FinishSleep() {
 size_t ClientCore::Poll(std::span<Completion> completions) {
   if (forked()) return 0;
   FinishSleep();
+  // Somebody who only ever polls learns here of a session that ended without a word.
+  if (Session* session = connection_.session(); session != nullptr && ++polls_ % kPollsPerLook == 0) {
+    session->channel->FinishSleep();
+    connection_.EndIfBroken();
+  }
   if (connection_.session() == nullptr && async_.outstanding() != 0) {
     // Attempts to connect are made here; one that is not due yet costs a look at the clock.
     if (connection_.connector().next_attempt_ns() <= NowNs()) {

@@ -148,6 +148,7 @@ class ClientCore : Connection::Listener {
   MultiGetter multi_get_;
   HitSampler hits_;
   std::unique_ptr<EventSet> events_;
+  uint32_t polls_ = 0;
   uint64_t watched_session_ = 0;  // by its number
   bool asleep_ = false;           // PrepareToSleep has returned true
   Request request_;  // of the blocking operation at hand
