@@ -10,8 +10,9 @@
 namespace kvd::test {
 namespace {
 
-constexpr int64_t kShownBefore = 14;
-constexpr int64_t kShownAfter = 5;
+constexpr int kShownBefore = 6;
+constexpr int kWritesShownBefore = 8;
+constexpr size_t kShownAfter = 6;
 
 std::string TextOf(Value value) {
   if (value.kind == Value::Kind::kNumber) {
@@ -48,6 +49,24 @@ std::string Describe(const Operation& operation, int64_t origin_ns) {
   return text;
 }
 
+// Of the operations that were invoked before `middle`, and soon after it, those that may have to do
+// with it: the last few, and the last few writes.
+std::vector<const Operation*> Nearby(const std::vector<Operation>& sorted, size_t middle) {
+  std::vector<const Operation*> nearby;
+  const size_t end = std::min(sorted.size(), middle + kShownAfter);
+  for (size_t i = end; i-- > middle;) nearby.push_back(&sorted[i]);
+  int any = kShownBefore;
+  int writes = kWritesShownBefore;
+  for (size_t i = middle; i-- > 0 && writes > 0;) {
+    const bool write = !IsRead(sorted[i].kind);
+    if (any > 0 || write) nearby.push_back(&sorted[i]);
+    --any;
+    writes -= write ? 1 : 0;
+  }
+  std::reverse(nearby.begin(), nearby.end());
+  return nearby;
+}
+
 // What was going on when the search found no place for `stuck`.
 std::string Report(const Operation& stuck, const std::string& reason,
                    const std::vector<Operation>& sorted) {
@@ -56,14 +75,10 @@ std::string Report(const Operation& stuck, const std::string& reason,
   const auto at = std::find_if(sorted.begin(), sorted.end(), [&](const Operation& operation) {
     return operation.invoked_ns >= stuck.invoked_ns;
   });
-  const int64_t middle = at - sorted.begin();
-  const int64_t from = std::max<int64_t>(0, middle - kShownBefore);
-  const int64_t to = std::min(static_cast<int64_t>(sorted.size()), middle + kShownAfter);
-  for (int64_t i = from; i < to; ++i) {
-    const Operation& operation = sorted[static_cast<size_t>(i)];
-    const bool marked = operation.invoked_ns == stuck.invoked_ns &&
-                        operation.client == stuck.client && operation.kind == stuck.kind;
-    text += Describe(operation, stuck.invoked_ns) + (marked ? " *\n" : "\n");
+  for (const Operation* operation : Nearby(sorted, static_cast<size_t>(at - sorted.begin()))) {
+    const bool marked = operation->invoked_ns == stuck.invoked_ns &&
+                        operation->client == stuck.client && operation->kind == stuck.kind;
+    text += Describe(*operation, stuck.invoked_ns) + (marked ? " *\n" : "\n");
   }
   return text;
 }

@@ -55,6 +55,7 @@ bool IsLinearizableByTrial(const std::vector<Operation>& operations, const Rules
     if (operation.outcome == Outcome::kFailed) continue;
     if (operation.outcome == Outcome::kUnknown && IsRead(operation.kind)) continue;
     left.push_back(operation);
+    if (operation.outcome == Outcome::kUnknown) left.back().version = 0;
     if (operation.outcome == Outcome::kUnknown && IsPut(operation.kind) &&
         operation.written.kind == Value::Kind::kBlob) {
       left.back().version = VersionTold(operation, operations);

@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "tests/linearizability/checker.h"
+#include "tests/linearizability/recorded_value.h"
 #include "tests/linearizability/recording.h"
 
 DEFINE_string(kvd, "", "path of the kvd binary");
@@ -24,7 +25,9 @@ DEFINE_uint64(rounds, 1, "rounds, each with a kvd of its own; ends after the fir
 DEFINE_double(seconds, 0, "begin rounds for so long, however many");
 DEFINE_uint32(clients, 5, "client processes");
 DEFINE_uint32(fillers, 1, "further ones that add keys, so that the table grows");
-DEFINE_uint64(hot_keys, 28, "keys that are used most");
+DEFINE_uint32(readers, 0,
+              "further ones that only read, and only values that are moved all the time");
+DEFINE_uint64(hot_keys, 32, "keys that are used most; at least 8");
 DEFINE_int64(deadline_ms, 5000, "deadline of each operation");
 DEFINE_uint32(client_kills, 0, "clients killed in a round, and replaced");
 DEFINE_uint32(client_stops, 0, "clients stopped for a while in a round");
@@ -57,6 +60,7 @@ RecordingOptions OptionsOfRound(uint64_t round) {
   options.operations = FLAGS_ops;
   options.clients = FLAGS_clients;
   options.fillers = FLAGS_fillers;
+  options.readers = FLAGS_readers;
   options.hot_keys = FLAGS_hot_keys;
   options.deadline_ms = FLAGS_deadline_ms;
   options.client_kills = FLAGS_client_kills;
@@ -125,9 +129,9 @@ int Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  if (FLAGS_kvd.empty() || FLAGS_ops == 0 || FLAGS_hot_keys == 0 || FLAGS_clients == 0 ||
-      FLAGS_clients + FLAGS_fillers > 64) {
-    std::fprintf(stderr, "history_recorder: --kvd, at least 1 operation, 1 key, 1 to 64 clients\n");
+  if (FLAGS_kvd.empty() || FLAGS_ops == 0 || FLAGS_hot_keys < kvd::test::kHotRoles ||
+      FLAGS_clients == 0 || FLAGS_clients + FLAGS_fillers + FLAGS_readers > 64) {
+    std::fprintf(stderr, "history_recorder: --kvd, 1 operation, 8 hot keys, 1 to 64 clients\n");
     return 1;
   }
   return kvd::test::Main();

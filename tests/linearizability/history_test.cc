@@ -9,8 +9,10 @@
 namespace kvd::test {
 namespace {
 
-// A build with a planted fault must be found out within 40 rounds of 50,000 operations.
-constexpr const char* kUntilFound = "--ops=50000 --rounds=40";
+// A build with a planted fault must be found out within so many operations: 1,000,000 where that
+// takes a moment, and 20,000,000 where a reader must lose the processor between two loads.
+constexpr const char* kMillion = "--ops=50000 --rounds=20";
+constexpr const char* kTwentyMillion = "--ops=500000 --rounds=40 --readers=3 --client_stops=40";
 
 void RequireLinearizable(const Recorded& recorded) {
   INFO(recorded.output);
@@ -61,15 +63,15 @@ TEST_CASE("History: kvd is killed and started anew") {
 }
 
 TEST_CASE("History: a kvd that does not mark replaced items DEAD is found out") {
-  RequireFound(RunRecorder("RECORDER", "KVD_WITHOUT_DEAD_MARK", kUntilFound));
+  RequireFound(RunRecorder("RECORDER", "KVD_WITHOUT_DEAD_MARK", kMillion));
 }
 
 TEST_CASE("History: a client that does not compare checksums is found out") {
-  RequireFound(RunRecorder("RECORDER_WITHOUT_CHECKSUM", "KVD", kUntilFound));
+  RequireFound(RunRecorder("RECORDER_WITHOUT_CHECKSUM", "KVD", kMillion));
 }
 
 TEST_CASE("History: a client that does not confirm misses is found out") {
-  RequireFound(RunRecorder("RECORDER_WITHOUT_CONFIRMATION", "KVD", kUntilFound));
+  RequireFound(RunRecorder("RECORDER_WITHOUT_CONFIRMATION", "KVD", kTwentyMillion));
 }
 
 }  // namespace kvd::test

@@ -139,8 +139,11 @@ KeyHistory PrepareKey(std::vector<Operation> operations) {
   std::sort(operations.begin(), operations.end(),
             [](const Operation& a, const Operation& b) { return a.invoked_ns < b.invoked_ns; });
   for (Operation& operation : operations) {
-    // When a client gave up says nothing about when the server did it.
-    if (operation.outcome == Outcome::kUnknown) operation.returned_ns = kNever;
+    if (operation.outcome == Outcome::kUnknown) {
+      // When a client gave up says nothing about when the server did it.
+      operation.returned_ns = kNever;
+      operation.version = 0;
+    }
     if (operation.outcome == Outcome::kOk && operation.read.kind == Value::Kind::kCorrupt) {
       history.violation = absl::StrCat(At(operation), " returned bytes that no write has made");
       return history;

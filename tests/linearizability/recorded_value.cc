@@ -20,6 +20,8 @@ uint64_t BytesOf(KeyRole role, Random& random) {
       return 1000;
     case KeyRole::kSmall:
       return random.Between(8, 4096);
+    case KeyRole::kMoving:
+      return 5000;
     case KeyRole::kLarge:
       return random.Between(4096, 16384);
     default:

@@ -16,12 +16,13 @@ enum class KeyRole : uint8_t {
   kOneSize,     // all of 1,000 bytes: overwritten in place
   kSmall,       // 8 to 4,096 bytes: now in place, now elsewhere
   kLarge,       // 4 to 16 KiB: always elsewhere
+  kMoving,      // all of 5,000 bytes: always elsewhere, in places that others have just left
   kNumber,
   kAppended,   // pieces, put one behind the other
   kPrepended,  // the same from the other side
   kCold,       // 8 to 200 bytes, seldom written
 };
-inline constexpr uint64_t kHotRoles = 7;
+inline constexpr uint64_t kHotRoles = 8;
 inline constexpr KeyRole kExpiringRole = KeyRole::kSmall;  // some of its items have an expiry
 
 // Keys 0 to `hot_keys` - 1 take turns in the roles but kCold, the others are kCold.

@@ -43,7 +43,7 @@ Recording::~Recording() {
 
 absl::Status Recording::Run() {
   KVD_RETURN_IF_ERROR(kvd_.Start(options_.kvd, options_.kvd_flags));
-  clients_.resize(options_.clients + options_.fillers);
+  clients_.resize(options_.clients + options_.fillers + options_.readers);
   for (size_t place = 0; place < clients_.size(); ++place) StartClient(place);
   for (const Planned& planned : Plan()) {
     while (Going() && log_->taken() < planned.at) usleep(kLookUs);
@@ -121,7 +121,11 @@ void Recording::StartClient(size_t place) {
   plan.hot_keys = options_.hot_keys;
   plan.client = number;
   plan.expiry = options_.expiry;
-  plan.fills = place >= options_.clients;
+  if (place >= options_.clients) plan.habit = RecordingPlan::Habit::kFills;
+  if (place >= options_.clients + options_.fillers) {
+    plan.habit = RecordingPlan::Habit::kReads;
+    plan.options.location_cache_entries = 0;
+  }
   clients_[place] = fork();
   if (clients_[place] == 0) std::_Exit(RunRecordingClient(plan, board_, *log_));
 }

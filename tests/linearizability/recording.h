@@ -25,8 +25,9 @@ struct RecordingOptions {
   uint64_t seed = 0;
   uint64_t operations = 100'000;
   uint32_t clients = 5;
-  uint32_t fillers = 1;  // further clients, which add keys so that the table grows
-  uint64_t hot_keys = 28;
+  uint32_t fillers = 1;        // further clients, which add keys so that the table grows
+  uint32_t readers = 0;        // further clients, which only read what is moved all the time
+  uint64_t hot_keys = 32;      // at least 8
   int64_t deadline_ms = 5000;  // of each operation
   bool expiry = false;         // some items have one
   // How often, spread over the recording:

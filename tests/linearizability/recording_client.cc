@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
-#include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/random.h"
 #include "tests/linearizability/operation_table.h"
@@ -43,21 +43,28 @@ class RecordingClient {
 
   int Run() {
     while (!board_.stop.load(std::memory_order_relaxed) && !board_.broken.load()) {
-      if (!(plan_.fills ? Fill() : Any())) break;
+      if (!Next()) break;
     }
     AddCounters();
     return 0;
   }
 
  private:
-  // A new cold key.
-  bool Fill() {
-    if (random_.OneIn(16)) return Any();
-    const uint64_t key = board_.keys.fetch_add(1);
-    for (const RecordedKind& kind : RecordedKinds()) {
-      if (kind.kind == OperationKind::kPut) return Do(key, kind);
+  // False: the recording is over.
+  bool Next() {
+    if (plan_.habit == RecordingPlan::Habit::kReads) {
+      const uint64_t moving = plan_.hot_keys / kHotRoles;
+      const uint64_t key = random_.Uniform(moving) * kHotRoles;
+      return Do(key + static_cast<uint64_t>(KeyRole::kMoving), FirstOf(OperationKind::kGet));
     }
-    return false;
+    if (plan_.habit != RecordingPlan::Habit::kFills || random_.OneIn(16)) return Any();
+    return Do(board_.keys.fetch_add(1), FirstOf(OperationKind::kPut));
+  }
+
+  static const RecordedKind& FirstOf(OperationKind wanted) {
+    const std::span<const RecordedKind> kinds = RecordedKinds();
+    return *std::find_if(kinds.begin(), kinds.end(),
+                         [&](const RecordedKind& kind) { return kind.kind == wanted; });
   }
 
   bool Any() {
@@ -73,7 +80,6 @@ class RecordingClient {
     return Do(key, *choices[random_.Uniform(choices.size())]);
   }
 
-  // False: the recording is over.
   bool Do(uint64_t key, const RecordedKind& kind) {
     const KeyRole role = RoleOf(key, plan_.hot_keys);
     Operation operation;
@@ -113,14 +119,14 @@ class RecordingClient {
     if (plan_.expiry && role == kExpiringRole && may_expire && random_.OneIn(4)) Expire(operation);
   }
 
-  // The same moment by both clocks.
+  // The same moment by the clock of the history and by that of the server.
   void Expire(Operation& operation) {
     const auto ttl_us = static_cast<int64_t>(random_.Between(kTtlUsMin, kTtlUsMax));
     int64_t before_ns = 0;
     int64_t unix_us = 0;
     do {
       before_ns = OrderedNowNs();
-      unix_us = RealClock::Get().NowUnixUs();
+      unix_us = client_->ServerUnixUs();
     } while (OrderedNowNs() - before_ns > kClocksApartNsMax);
     operation.expiry_ns = before_ns + ttl_us * 1000;
     expiry_unix_us_ = unix_us + ttl_us;

@@ -30,9 +30,14 @@ struct RecordingPlan {
   std::string target;
   ClientOptions options;
   uint64_t seed = 0;
-  uint64_t hot_keys = 28;
+  uint64_t hot_keys = 32;
   uint16_t client = 0;  // no two clients of a recording have the same number
-  bool fills = false;   // it adds cold keys, and does little else
+  enum class Habit : uint8_t {
+    kAny,
+    kFills,  // it adds cold keys, and does little else
+    kReads,  // it only reads, and only keys of KeyRole::kMoving, so it is mostly between two reads
+  };
+  Habit habit = Habit::kAny;
   uint32_t cold_one_in = 4;
   bool expiry = false;
 };

@@ -1,0 +1,44 @@
+// The same over RDMA: what clients see whose reads are READs, beside one that loads shared memory.
+#include <string>
+
+#include "tests/linearizability/run_recorder.h"
+#include "tests/softroce/rdma_environment.h"
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+std::string OverRdma(const std::string& flags) {
+  const RdmaEnvironment environment = FindRdmaEnvironment();
+  if (environment.sides.empty()) KVD_SKIP("no RDMA device here; it runs in the guest");
+  return "--rdma=" + environment.server().address +
+         " --memory=64m --pollers=1 --clients=4 --expiry_error_ms=1000 --deadline_ms=20000 " +
+         flags;
+}
+
+void RequireLinearizable(const Recorded& recorded) {
+  INFO(recorded.output);
+  REQUIRE(recorded.exit_status == 0);
+  REQUIRE(recorded.counts.at("operations") > 0);
+  REQUIRE(recorded.counts.at("wrong_keys") == 0);
+  REQUIRE(recorded.counts.at("undecided_keys") == 0);
+}
+
+}  // namespace
+
+TEST_CASE("RDMA history: many clients on few keys") {
+  RequireLinearizable(RunRecorder("RECORDER", "KVD", OverRdma("--ops=15000")));
+}
+
+TEST_CASE("RDMA history: clients are killed and stopped") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD", OverRdma("--ops=8000 --client_kills=6 --client_stops=4"));
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("unknown") > 0);
+}
+
+TEST_CASE("RDMA history: kvd is killed and started anew") {
+  RequireLinearizable(RunRecorder("RECORDER", "KVD", OverRdma("--ops=6000 --kvd_restarts=2")));
+}
+
+}  // namespace kvd::test
