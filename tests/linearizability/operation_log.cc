@@ -61,34 +61,33 @@ std::vector<Operation> OperationLog::Collect() const {
   return operations;
 }
 
-bool LogWriter::Begin(Operation& operation) {
+Operation* LogWriter::Begin(Operation& operation) {
   if (next_ == end_) {
     next_ = log_.head_->taken.fetch_add(kSlotsAtOnce, std::memory_order_relaxed);
     end_ = next_ + kSlotsAtOnce;
   }
-  if (end_ > log_.capacity_) return false;
-  slot_ = &log_.slots_[next_++];
+  if (end_ > log_.capacity_) return nullptr;
+  Operation* const slot = &log_.slots_[next_++];
   operation.outcome = Outcome::kUnknown;
   operation.returned_ns = kNever;
   operation.invoked_ns = 0;
-  *slot_ = operation;
+  *slot = operation;
   operation.invoked_ns = OrderedNowNs();
   // A slot without a time is empty; a client that is killed before has not begun.
-  std::atomic_ref(slot_->invoked_ns).store(operation.invoked_ns, std::memory_order_release);
-  return true;
+  std::atomic_ref(slot->invoked_ns).store(operation.invoked_ns, std::memory_order_release);
+  return slot;
 }
 
-void LogWriter::End(const Operation& operation) {
+void LogWriter::End(Operation* slot, const Operation& operation) {
   Operation ended = operation;
   ended.outcome = Outcome::kUnknown;
-  *slot_ = ended;
+  *slot = ended;
   // A client that is killed before does not know how it ended.
-  std::atomic_ref(slot_->outcome).store(operation.outcome, std::memory_order_release);
+  std::atomic_ref(slot->outcome).store(operation.outcome, std::memory_order_release);
 }
 
-void LogWriter::StrikeOut() {
-  std::atomic_ref(slot_->invoked_ns).store(0, std::memory_order_release);
-  --next_;
+void LogWriter::StrikeOut(Operation* slot) {
+  std::atomic_ref(slot->invoked_ns).store(0, std::memory_order_release);
 }
 
 }  // namespace kvd::test

@@ -50,14 +50,15 @@ class LogWriter {
  public:
   explicit LogWriter(OperationLog& log) : log_(log) {}
 
-  // Writes down that `operation` is about to begin, and sets when. False: the log is full.
-  bool Begin(Operation& operation);
+  // Writes down that `operation` is about to begin, and sets when. Returns where, to be given to
+  // one of the others; null: the log is full.
+  Operation* Begin(Operation& operation);
 
-  // Writes down how the last one ended, and when.
-  void End(const Operation& operation);
+  // Writes down how it ended, and when.
+  void End(Operation* slot, const Operation& operation);
 
-  // Strikes the last one out: it has done nothing and learned nothing.
-  void StrikeOut();
+  // Strikes it out: it has done nothing and learned nothing.
+  void StrikeOut(Operation* slot);
 
  private:
   static constexpr uint64_t kSlotsAtOnce = 64;
@@ -65,7 +66,6 @@ class LogWriter {
   OperationLog& log_;
   uint64_t next_ = 0;
   uint64_t end_ = 0;
-  Operation* slot_ = nullptr;
 };
 
 }  // namespace kvd::test

@@ -1,5 +1,7 @@
 #include "tests/linearizability/operation_table.h"
 
+#include <utility>
+
 namespace kvd::test {
 namespace {
 
@@ -65,6 +67,34 @@ WriteOptions OptionsOf(const Operation& operation, const RecordedCall& call) {
   return options;
 }
 
+void StartGet(const RecordedCall& call, const Operation&, Async async) {
+  call.client.StartGet(call.key, std::move(async));
+}
+
+void StartPut(const RecordedCall& call, const Operation& operation, Async async) {
+  call.client.StartPut(call.key, call.written, std::move(async), OptionsOf(operation, call));
+}
+
+void StartDelete(const RecordedCall& call, const Operation& operation, Async async) {
+  call.client.StartDelete(call.key, std::move(async), OptionsOf(operation, call));
+}
+
+void StartIncrement(const RecordedCall& call, const Operation& operation, Async async) {
+  call.client.StartIncrement(call.key, operation.delta, std::move(async));
+}
+
+void StartAppend(const RecordedCall& call, const Operation&, Async async) {
+  call.client.StartAppend(call.key, call.written, std::move(async));
+}
+
+void StartPrepend(const RecordedCall& call, const Operation&, Async async) {
+  call.client.StartPrepend(call.key, call.written, std::move(async));
+}
+
+void StartTouch(const RecordedCall& call, const Operation& operation, Async async) {
+  call.client.StartTouch(call.key, std::move(async), OptionsOf(operation, call));
+}
+
 absl::Status Put(const RecordedCall& call, Operation& operation) {
   return Versioned(call.client.Put(call.key, call.written, OptionsOf(operation, call)), operation);
 }
@@ -99,22 +129,22 @@ constexpr uint32_t kRegisters = ~(kCold | kNumbers | kAppends | kPrepends);
 
 using enum OperationKind;
 constexpr RecordedKind kKinds[] = {
-    {kGet, kAny, 40, Get},
-    {kGet, kAny, 5, GetInto},
-    {kGet, kAny, 5, MultiGet},
-    {kExists, kAny, 5, Exists},
-    {kPut, kRegisters, 20, Put},
-    {kPut, ~kRegisters, 3, Put},
-    {kPutIfAbsent, kRegisters | kCold, 3, Put},
-    {kPutIfPresent, kRegisters, 3, Put},
-    {kPutIfVersion, kRegisters, 8, Put},
-    {kDelete, ~kCold, 3, Delete},
-    {kDelete, kCold, 1, Delete},
-    {kDeleteIfVersion, kRegisters, 2, Delete},
-    {kIncrement, kNumbers, 25, Increment},
-    {kAppend, kAppends, 15, Append},
-    {kPrepend, kPrepends, 15, Prepend},
-    {kTouch, kMayExpire, 3, Touch},
+    {kGet, kAny, 40, Get, StartGet},
+    {kGet, kAny, 5, GetInto, nullptr},
+    {kGet, kAny, 5, MultiGet, nullptr},
+    {kExists, kAny, 5, Exists, nullptr},
+    {kPut, kRegisters, 20, Put, StartPut},
+    {kPut, ~kRegisters, 3, Put, StartPut},
+    {kPutIfAbsent, kRegisters | kCold, 3, Put, StartPut},
+    {kPutIfPresent, kRegisters, 3, Put, StartPut},
+    {kPutIfVersion, kRegisters, 8, Put, StartPut},
+    {kDelete, ~kCold, 3, Delete, StartDelete},
+    {kDelete, kCold, 1, Delete, StartDelete},
+    {kDeleteIfVersion, kRegisters, 2, Delete, StartDelete},
+    {kIncrement, kNumbers, 25, Increment, StartIncrement},
+    {kAppend, kAppends, 15, Append, StartAppend},
+    {kPrepend, kPrepends, 15, Prepend, StartPrepend},
+    {kTouch, kMayExpire, 3, Touch, StartTouch},
 };
 
 }  // namespace

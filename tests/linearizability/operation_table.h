@@ -28,6 +28,8 @@ struct RecordedKind {
   uint32_t weight;  // how often, relative to the others of the role
   // Calls the client. Fills in the version and, where it is no bytes, what was read.
   absl::Status (*call)(const RecordedCall& call, Operation& operation);
+  // Starts the same without waiting for it; null: there is no such call.
+  void (*start)(const RecordedCall& call, const Operation& operation, Async async);
 };
 
 std::span<const RecordedKind> RecordedKinds();

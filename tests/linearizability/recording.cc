@@ -121,6 +121,7 @@ void Recording::StartClient(size_t place) {
   plan.hot_keys = options_.hot_keys;
   plan.client = number;
   plan.expiry = options_.expiry;
+  if (place % 4 == 1) plan.habit = RecordingPlan::Habit::kManyAtOnce;
   if (place >= options_.clients) plan.habit = RecordingPlan::Habit::kFills;
   if (place >= options_.clients + options_.fillers) {
     plan.habit = RecordingPlan::Habit::kReads;

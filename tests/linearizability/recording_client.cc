@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,9 @@ namespace {
 
 // A pause of a client that finds no server: less would only fill the log.
 constexpr useconds_t kPauseUs = 1000;
+
+constexpr size_t kUnderWayMax = 6;
+constexpr std::chrono::seconds kWait{1};
 
 constexpr uint64_t kTtlUsMin = 20'000;
 constexpr uint64_t kTtlUsMax = 200'000;
@@ -45,20 +50,32 @@ class RecordingClient {
     while (!board_.stop.load(std::memory_order_relaxed) && !board_.broken.load()) {
       if (!Next()) break;
     }
+    while (under_way_ > 0 && !board_.broken.load() && Await()) {
+    }
     AddCounters();
     return 0;
   }
 
  private:
-  // False: the recording is over.
+  // One more operation, or several. False: the recording is over.
   bool Next() {
-    if (plan_.habit == RecordingPlan::Habit::kReads) {
-      const uint64_t moving = plan_.hot_keys / kHotRoles;
-      const uint64_t key = random_.Uniform(moving) * kHotRoles;
-      return Do(key + static_cast<uint64_t>(KeyRole::kMoving), FirstOf(OperationKind::kGet));
+    switch (plan_.habit) {
+      case RecordingPlan::Habit::kAny:
+        return Call(AnyKey());
+      case RecordingPlan::Habit::kFills:
+        if (random_.OneIn(16)) return Call(AnyKey());
+        return Call(board_.keys.fetch_add(1), FirstOf(OperationKind::kPut));
+      case RecordingPlan::Habit::kManyAtOnce:
+        return StartUntilFull() && Await();
+      case RecordingPlan::Habit::kReads:
+        return Call(MovingKey(), FirstOf(OperationKind::kGet));
     }
-    if (plan_.habit != RecordingPlan::Habit::kFills || random_.OneIn(16)) return Any();
-    return Do(board_.keys.fetch_add(1), FirstOf(OperationKind::kPut));
+    return false;
+  }
+
+  uint64_t MovingKey() {
+    return random_.Uniform(plan_.hot_keys / kHotRoles) * kHotRoles +
+           static_cast<uint64_t>(KeyRole::kMoving);
   }
 
   static const RecordedKind& FirstOf(OperationKind wanted) {
@@ -67,40 +84,102 @@ class RecordingClient {
                          [&](const RecordedKind& kind) { return kind.kind == wanted; });
   }
 
-  bool Any() {
+  uint64_t AnyKey() {
     const uint64_t keys = board_.keys.load(std::memory_order_relaxed);
-    uint64_t key = random_.Uniform(plan_.hot_keys);
-    if (keys > plan_.hot_keys && random_.OneIn(plan_.cold_one_in)) {
-      // Half of them are new ones, near the buckets that are being split.
-      const uint64_t back = random_.OneIn(2) ? 64 : keys;
-      key = std::max(plan_.hot_keys, keys - std::min(keys, random_.Uniform(back) + 1));
+    if (keys <= plan_.hot_keys || !random_.OneIn(plan_.cold_one_in)) {
+      return random_.Uniform(plan_.hot_keys);
     }
-    const KeyRole role = RoleOf(key, plan_.hot_keys);
-    const auto& choices = choices_[static_cast<size_t>(role)];
-    return Do(key, *choices[random_.Uniform(choices.size())]);
+    // Half of them are new ones, near the buckets that are being split.
+    const uint64_t back = random_.Uniform(random_.OneIn(2) ? 64 : keys) + 1;
+    return std::max(plan_.hot_keys, keys - std::min(keys, back));
   }
 
-  bool Do(uint64_t key, const RecordedKind& kind) {
-    const KeyRole role = RoleOf(key, plan_.hot_keys);
+  const RecordedKind& AnyKind(uint64_t key) {
+    const auto& choices = choices_[static_cast<size_t>(RoleOf(key, plan_.hot_keys))];
+    return *choices[random_.Uniform(choices.size())];
+  }
+
+  // An operation that is under way.
+  struct Begun {
     Operation operation;
-    operation.key = key;
-    operation.kind = kind.kind;
-    operation.client = plan_.client;
-    Choose(role, operation);
+    Operation* slot = nullptr;  // null: none
+  };
+
+  // False: the log is full.
+  bool Begin(uint64_t key, const RecordedKind& kind, Begun& begun) {
+    const KeyRole role = RoleOf(key, plan_.hot_keys);
+    begun.operation = {};
+    begun.operation.key = key;
+    begun.operation.kind = kind.kind;
+    begun.operation.client = plan_.client;
+    Choose(role, begun.operation);
     key_ = RecordedKey(key);
-    if (!IsRead(kind.kind)) EncodeValue(role, key, operation.written, written_);
+    if (!IsRead(kind.kind)) EncodeValue(role, key, begun.operation.written, written_);
+    begun.slot = writer_.Begin(begun.operation);
+    return begun.slot != nullptr;
+  }
 
-    if (!writer_.Begin(operation)) return false;
-    const absl::Status status =
-        kind.call({*client_, key_, written_, read_, expiry_unix_us_}, operation);
-    operation.returned_ns = OrderedNowNs();
+  RecordedCall CallNow() { return {*client_, key_, written_, read_, expiry_unix_us_}; }
 
-    operation.status_code = static_cast<int32_t>(status.code());
-    if (!OutcomeOf(status, kind.kind, operation.outcome)) return Break(operation, status);
-    if (operation.outcome == Outcome::kOk && kind.kind == OperationKind::kGet) {
-      operation.read = DecodeValue(role, key, read_);
+  bool Call(uint64_t key) { return Call(key, AnyKind(key)); }
+
+  bool Call(uint64_t key, const RecordedKind& kind) {
+    Begun begun;
+    if (!Begin(key, kind, begun)) return false;
+    const absl::Status status = kind.call(CallNow(), begun.operation);
+    begun.operation.returned_ns = OrderedNowNs();
+    return End(begun, status, read_);
+  }
+
+  bool StartUntilFull() {
+    for (size_t i = 0; i < begun_.size(); ++i) {
+      if (begun_[i].slot != nullptr) continue;
+      const uint64_t key = AnyKey();
+      const RecordedKind& kind = AnyKind(key);
+      if (kind.start == nullptr) return Call(key, kind);
+      if (!Begin(key, kind, begun_[i])) return false;
+      kind.start(CallNow(), begun_[i].operation, {.tag = i, .done = nullptr});
+      ++under_way_;
     }
-    Finish(operation);
+    return true;
+  }
+
+  bool Await() {
+    std::array<Completion, kUnderWayMax> completions;
+    const size_t count = client_->Wait(completions, kWait);
+    const int64_t now_ns = OrderedNowNs();
+    for (Completion& completion : std::span(completions).first(count)) {
+      Begun& begun = begun_[completion.tag];
+      begun.operation.returned_ns = now_ns;
+      begun.operation.version = completion.status.ok() ? completion.info.version : 0;
+      if (begun.operation.kind == OperationKind::kIncrement) {
+        begun.operation.read = Number(completion.number);
+      }
+      --under_way_;
+      if (!End(begun, completion.status, completion.value)) return false;
+    }
+    return true;
+  }
+
+  // Writes down how it ended. False: not in a way that is allowed.
+  bool End(Begun& begun, const absl::Status& status, std::string_view read) {
+    Operation& operation = begun.operation;
+    operation.status_code = static_cast<int32_t>(status.code());
+    if (!OutcomeOf(status, operation.kind, operation.outcome)) return Break(operation, status);
+    if (operation.outcome == Outcome::kOk && operation.kind == OperationKind::kGet) {
+      operation.read = DecodeValue(RoleOf(operation.key, plan_.hot_keys), operation.key, read);
+    }
+    if (operation.outcome == Outcome::kFailed && IsRead(operation.kind)) {
+      writer_.StrikeOut(begun.slot);
+    } else {
+      writer_.End(begun.slot, operation);
+    }
+    begun.slot = nullptr;
+    if (operation.outcome == Outcome::kUnknown) board_.unknown.fetch_add(1);
+    if (operation.outcome == Outcome::kFailed) usleep(kPauseUs);
+    if (operation.version != 0 && operation.key < plan_.hot_keys) {
+      versions_[operation.key] = operation.version;
+    }
     return true;
   }
 
@@ -132,19 +211,6 @@ class RecordingClient {
     expiry_unix_us_ = unix_us + ttl_us;
   }
 
-  void Finish(const Operation& operation) {
-    if (operation.outcome == Outcome::kFailed && IsRead(operation.kind)) {
-      writer_.StrikeOut();
-    } else {
-      writer_.End(operation);
-    }
-    if (operation.outcome == Outcome::kUnknown) board_.unknown.fetch_add(1);
-    if (operation.outcome == Outcome::kFailed) usleep(kPauseUs);
-    if (operation.version != 0 && operation.key < plan_.hot_keys) {
-      versions_[operation.key] = operation.version;
-    }
-  }
-
   bool Break(const Operation& operation, const absl::Status& status) {
     std::fprintf(stderr, "client %u: %s of key %lu: %s\n", plan_.client, NameOf(operation.kind),
                  operation.key, status.ToString().c_str());
@@ -172,6 +238,8 @@ class RecordingClient {
   // Kinds for each role, as often as they weigh.
   std::array<std::vector<const RecordedKind*>, kHotRoles + 1> choices_;
   uint64_t writes_ = 0;
+  std::array<Begun, kUnderWayMax> begun_;
+  size_t under_way_ = 0;
   std::string key_;
   std::string written_;
   std::string read_;

@@ -34,7 +34,8 @@ struct RecordingPlan {
   uint16_t client = 0;  // no two clients of a recording have the same number
   enum class Habit : uint8_t {
     kAny,
-    kFills,  // it adds cold keys, and does little else
+    kFills,       // it adds cold keys, and does little else
+    kManyAtOnce,  // several operations of its own are under way
     kReads,  // it only reads, and only keys of KeyRole::kMoving, so it is mostly between two reads
   };
   Habit habit = Habit::kAny;
