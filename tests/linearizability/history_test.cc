@@ -39,6 +39,7 @@ TEST_CASE("History: many clients on few keys, while the table grows") {
   REQUIRE(recorded.counts.at("redirects") > 0);
   REQUIRE(recorded.counts.at("location_hits") > 1000);
   REQUIRE(recorded.counts.at("stale_locations") > 100);
+  REQUIRE(recorded.counts.at("expired_items") > 0);
 }
 
 TEST_CASE("History: clients are killed and stopped") {
@@ -60,6 +61,13 @@ TEST_CASE("History: kvd is killed and started anew") {
       RunRecorder("RECORDER", "KVD", "--ops=100000 --kvd_restarts=6 --client_kills=3");
   RequireLinearizable(recorded);
   REQUIRE(recorded.counts.at("unknown") > 0);
+}
+
+TEST_CASE("History: items are evicted") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD", "--ops=150000 --memory=4m --pollers=1 --evict");
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("evicted_items") > 0);
 }
 
 TEST_CASE("History: a kvd that does not mark replaced items DEAD is found out") {

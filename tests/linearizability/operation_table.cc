@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t Bit(KeyRole role) { return 1u << static_cast<uint32_t>(role); }
 constexpr uint32_t kAny = ~0u;
-constexpr uint32_t kMayExpire = Bit(kExpiringRole);
+constexpr uint32_t kMayExpire = Bit(KeyRole::kSmall) | Bit(KeyRole::kCold);
 constexpr size_t kReadBytesMax = 65536;
 
 template <typename Result>
@@ -144,7 +144,7 @@ constexpr RecordedKind kKinds[] = {
     {kIncrement, kNumbers, 25, Increment, StartIncrement},
     {kAppend, kAppends, 15, Append, StartAppend},
     {kPrepend, kPrepends, 15, Prepend, StartPrepend},
-    {kTouch, kMayExpire, 3, Touch, StartTouch},
+    {kTouch, kMayExpire, 2, Touch, StartTouch},
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ uint64_t BytesOf(KeyRole role, Random& random) {
     case KeyRole::kLarge:
       return random.Between(4096, 16384);
     default:
-      return random.Between(8, 200);
+      return random.Between(8, 1500);
   }
 }
 

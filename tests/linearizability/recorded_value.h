@@ -20,10 +20,13 @@ enum class KeyRole : uint8_t {
   kNumber,
   kAppended,   // pieces, put one behind the other
   kPrepended,  // the same from the other side
-  kCold,       // 8 to 200 bytes, seldom written
+  kCold,       // 8 to 1,500 bytes, seldom written
 };
 inline constexpr uint64_t kHotRoles = 8;
-inline constexpr KeyRole kExpiringRole = KeyRole::kSmall;  // some of its items have an expiry
+
+// Some of their items have an expiry. Most of kCold's come to it; of the others few do before they
+// are overwritten.
+constexpr bool MayExpire(KeyRole role) { return role == KeyRole::kCold || role == KeyRole::kSmall; }
 
 // Keys 0 to `hot_keys` - 1 take turns in the roles but kCold, the others are kCold.
 constexpr KeyRole RoleOf(uint64_t key, uint64_t hot_keys) {

@@ -53,6 +53,16 @@ absl::Status Recording::Run() {
   board_.stop.store(true);
   EndClients();
   if (board_.broken.load()) return absl::InternalError("a client met what no contract allows");
+  return ReadStatistics();
+}
+
+absl::Status Recording::ReadStatistics() {
+  KVD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(kvd_.target()));
+  KVD_ASSIGN_OR_RETURN(const auto statistics, client->Stats());
+  for (const auto& [name, value] : statistics) {
+    if (name == "expired_items") board_.expired_items = std::strtoull(value.c_str(), nullptr, 10);
+    if (name == "evicted_items") board_.evicted_items = std::strtoull(value.c_str(), nullptr, 10);
+  }
   return absl::OkStatus();
 }
 

@@ -72,6 +72,7 @@ class Recording {
   void StartClient(size_t place);
   void EndClients();
   absl::Status RestartKvd();
+  absl::Status ReadStatistics();
   // Until so many more operations have begun, or so many more writes have got no answer, or it
   // ends.
   void WaitForOperations(uint64_t more, uint64_t unknown_more) const;

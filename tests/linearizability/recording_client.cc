@@ -25,7 +25,7 @@ constexpr size_t kUnderWayMax = 6;
 constexpr std::chrono::seconds kWait{1};
 
 constexpr uint64_t kTtlUsMin = 20'000;
-constexpr uint64_t kTtlUsMax = 200'000;
+constexpr uint64_t kTtlUsMax = 2'000'000;
 constexpr int64_t kClocksApartNsMax = 100'000;
 
 class RecordingClient {
@@ -195,7 +195,7 @@ class RecordingClient {
     }
     expiry_unix_us_ = 0;
     const bool may_expire = IsPut(operation.kind) || operation.kind == OperationKind::kTouch;
-    if (plan_.expiry && role == kExpiringRole && may_expire && random_.OneIn(4)) Expire(operation);
+    if (plan_.expiry && MayExpire(role) && may_expire && random_.OneIn(4)) Expire(operation);
   }
 
   // The same moment by the clock of the history and by that of the server.

@@ -24,6 +24,9 @@ struct RecordingBoard {
   std::atomic<uint64_t> location_hits{0};
   std::atomic<uint64_t> stale_locations{0};
   std::atomic<uint64_t> gets_by_request{0};
+  // Of the last kvd, at the end.
+  uint64_t expired_items = 0;
+  uint64_t evicted_items = 0;
 };
 
 struct RecordingPlan {
