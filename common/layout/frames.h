@@ -35,7 +35,8 @@ enum class Opcode : uint8_t {
   kTouch = 11,     // sets the expiry, or takes it away where kRequestExpiry is not set
   kFlush = 12,     // deletes items whose keys begin with `key` (any, if empty) from cursor `argument` on, so many as take a
                    // short while; value_len = how many, result = the next cursor, 0 after the last
-  kHits = 13,      // the value is an array of key hashes, 8 bytes each, that were read one-sidedly of late
+  kHits = 13,      // the value is an array of key hashes, 8 bytes each, that were read one-sidedly of late; result = 1 if
+                   // the server makes use of them, 0 if a client need not send more
 };
 inline constexpr uint8_t kOpcodeLast = static_cast<uint8_t>(Opcode::kHits);
 

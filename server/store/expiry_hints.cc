@@ -59,6 +59,11 @@ std::optional<uint32_t> ExpiryHints::TakeDue(uint64_t now_unix_us) {
   return std::nullopt;
 }
 
+bool ExpiryHints::Covers(uint32_t bucket, uint64_t expiry_unix_us) const {
+  return bucket < due_.size() && due_[bucket] <= SecondsOf(expiry_unix_us) &&
+         group_[bucket / kGroup] <= due_[bucket];
+}
+
 uint64_t ExpiryHints::NextDueUnixUs() const {
   const auto least = std::min_element(group_.begin(), group_.end());
   if (least == group_.end() || *least == kNever) return UINT64_MAX;

@@ -32,6 +32,9 @@ class ExpiryHints {
   // When the next one will be; only right after TakeDue found none. UINT64_MAX: never.
   uint64_t NextDueUnixUs() const;
 
+  // Whether an item with that expiry in the bucket will be met. For tests.
+  bool Covers(uint32_t bucket, uint64_t expiry_unix_us) const;
+
   // The first moment at which an item with that expiry is taken for due: up to a second later.
   static uint64_t DueUnixUs(uint64_t expiry_unix_us);
 

@@ -22,7 +22,7 @@ constexpr uint32_t kSampledBucketsMax = 8;
 // Runs of pages around old items that are tried, and then pages that are searched for any run that
 // can be cleared, before a write gives up.
 constexpr uint32_t kRunsTriedMax = 8;
-constexpr uint64_t kPagesSearchedMax = 65'536;
+constexpr uint64_t kPagesSearchedMax = 8192;
 
 }  // namespace
 

@@ -118,7 +118,12 @@ class Shard::InvariantChecker {
     }
     ++items_;
     user_bytes_ += item.key.size() + item.value.size();
-    if (item.expiry_unix_us != 0) ++expiring_items_;
+    if (item.expiry_unix_us != 0) {
+      ++expiring_items_;
+      if (!shard_.expiry_.Covers(ToNumber(chain.bucket()), item.expiry_unix_us)) {
+        return Wrong("the sweep will not meet the item at ", ToBytes(at));
+      }
+    }
     if (shape.occupied_bytes() <= shard_.local_item_bytes_max_)
       wanted_local_bytes_ += shape.occupied_bytes();
     if (!space.Contains(at)) return Claim(at, ItemBytesOf(slot), "item");

@@ -17,7 +17,7 @@ enum class StoreStatus : uint8_t {
   kTooLarge,         // the value would become longer than it may
   kNotNumber,        // the value is not a signed 64-bit number in canonical decimal
   kOverflow,         // the sum is not a signed 64-bit number
-  kNoSpace,          // the region is full
+  kNoSpace,          // the region is full, and a shard that evicts found too little that could go
 };
 
 struct ShardOptions {
@@ -38,7 +38,7 @@ struct WriteOptions {
   ItemExtras extras;     // of the item that is written
 };
 
-// What became of a write. On every status but kOk nothing has changed.
+// What became of a write. On every status but kOk nothing has changed (but for what was evicted).
 struct WriteResult {
   StoreStatus status = StoreStatus::kOk;
   uint64_t version = 0;         // of the write; a DELETE has one too. kConditionFailed: of the item

@@ -25,6 +25,8 @@ struct Traffic {
   uint64_t operations;
   uint64_t memory_bytes = 16 * kMiB;
   uint32_t bucket_bytes = kBucketBytesMax;  // few buckets in the first segment: splits begin early
+  bool touches = false;                     // expiries in the far future come and go as well
+  bool evict = false;                       // then any miss is right
 };
 
 class Hunt {
@@ -33,7 +35,8 @@ class Hunt {
       : traffic_(traffic),
         store_({.memory_bytes = traffic.memory_bytes,
                 .shard_count = 1,
-                .bucket_bytes = traffic.bucket_bytes}),
+                .bucket_bytes = traffic.bucket_bytes,
+                .evict = traffic.evict}),
         begun_(traffic.keys),
         done_(traffic.keys) {}
 
@@ -86,9 +89,17 @@ class Hunt {
         if (errors_[kReaders].empty()) errors_[kReaders] = "the region is full; ";
       }
       done_[number].store(generation);
+      if (traffic_.touches) Touch(random);
       if (step % 8 == 0) shard.Work();
       if (step % 64 == 0) shard.RefreshClock();
     }
+  }
+
+  void Touch(Random& random) {
+    const std::string key = KeyOf(random.Uniform(16));
+    WriteOptions options;
+    if (random.OneIn(2)) options.extras.expiry_unix_us = UINT64_MAX - random.Uniform(1000);
+    store_.Touch(key, options);
   }
 
   void Read(uint32_t reader_number) {
@@ -117,6 +128,7 @@ class Hunt {
   std::string Judge(uint64_t number, const std::optional<std::string>& value, uint64_t before,
                     uint64_t after) const {
     if (!value) {
+      if (traffic_.evict) return "";
       for (uint64_t generation = before; generation <= after; ++generation) {
         if (IsDelete(number, generation)) return "";
       }
@@ -170,6 +182,23 @@ TEST_CASE("Threads: long chains of tiny items are walked without a wrong miss") 
              .bucket_bytes = kBucketBytesMax});
   hunt.Run();
   REQUIRE(hunt.stats().splits > 100);
+}
+
+TEST_CASE("Threads: items that are touched, in place and out of place, are never torn or missed") {
+  Hunt hunt({.keys = 300, .value_bytes_max = 600, .operations = 60'000, .touches = true});
+  hunt.Run();
+}
+
+TEST_CASE("Threads: what is left of a store that evicts all the time is never torn or stale") {
+  Hunt hunt({.keys = 12'000,
+             .value_bytes_max = 3'000,
+             .operations = 60'000,
+             .memory_bytes = 6 * kMiB,
+             .bucket_bytes = kBucketBytesDefault,
+             .touches = true,
+             .evict = true});
+  hunt.Run();
+  REQUIRE(hunt.stats().evicted_items > 1000);
 }
 
 }  // namespace

@@ -50,6 +50,32 @@ TEST_CASE("Heap: overflow headers are aligned to their size") {
     REQUIRE(ToBytes(*t.heap.Allocate(kBucketHeaderBytes)) % kBucketHeaderBytes == 0);
 }
 
+TEST_CASE("Heap: tells what lies in a span, and whose memory would do for whom") {
+  HeapUnderTest t;
+  const RegionOffset small = *t.heap.Allocate(100);
+  const RegionOffset neighbour = *t.heap.Allocate(97);  // of the same class
+  const RegionOffset large = *t.heap.Allocate(100'000);
+  const Heap::Extent extent = *t.heap.ExtentAt(small);
+  CHECK(extent.bytes == Heap::RunFor(100));
+  CHECK(t.heap.ExtentAt(neighbour)->begin == extent.begin);
+  CHECK(t.heap.ExtentAt(large)->begin == large);
+  CHECK(t.heap.ExtentAt(large)->bytes == 25 * kPageBytes);
+  CHECK_FALSE(t.heap.ExtentAt(RegionOffset{kPageBytes}).has_value());
+  std::vector<RegionOffset> objects;
+  t.heap.AppendObjects(small, objects);
+  t.heap.AppendObjects(large, objects);
+  CHECK(objects == std::vector<RegionOffset>{small, neighbour, large});
+
+  CHECK(t.heap.IsOfClass(small, 99));
+  CHECK_FALSE(t.heap.IsOfClass(small, 128));
+  CHECK_FALSE(t.heap.IsOfClass(large, 100'000));
+  CHECK(t.heap.WouldDo(small, 99));
+  CHECK_FALSE(t.heap.WouldDo(small, 10));
+  CHECK(t.heap.WouldDo(large, 25 * kPageBytes));
+  CHECK_FALSE(t.heap.WouldDo(large, 25 * kPageBytes + 1));
+  CHECK(t.heap.WouldDo(large, 10));  // its pages make a span
+}
+
 TEST_CASE("Heap: an empty span goes back, but for one") {
   HeapUnderTest t;
   const uint64_t all = t.pages.free_bytes();

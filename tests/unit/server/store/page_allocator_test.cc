@@ -26,6 +26,16 @@ TEST_CASE("PageAllocator: segments come from the low end, pages from the high en
   KVD_REQUIRE_OK(pages.CheckInvariants());
 }
 
+TEST_CASE("PageAllocator: says how far a free run goes on from a page") {
+  PageAllocator pages(kBegin, kEnd);
+  const RegionOffset taken = *pages.Allocate(kPageBytes);  // the last page
+  CHECK(pages.FreeBytesFrom(RegionOffset{0}) == 0);
+  CHECK(pages.FreeBytesFrom(kBegin) == ToBytes(taken) - ToBytes(kBegin));
+  CHECK(pages.FreeBytesFrom(kBegin + kPageBytes) == ToBytes(taken) - ToBytes(kBegin) - kPageBytes);
+  CHECK(pages.FreeBytesFrom(taken) == 0);
+  CHECK(pages.FreeBytesFrom(kEnd) == 0);
+}
+
 TEST_CASE("PageAllocator: what is freed coalesces on both sides, in any order") {
   PageAllocator pages(kBegin, kEnd);
   const uint64_t all = pages.free_bytes();
