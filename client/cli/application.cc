@@ -1,5 +1,6 @@
 #include "client/cli/application.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <utility>
@@ -55,6 +56,18 @@ bool EndsLines(std::span<const std::string> words) {
   return command.size() == 1 && (command.front() == "quit" || command.front() == "exit");
 }
 
+// "--bigkeys" behind nothing but flags, as redis-cli has it, is the command of that name.
+std::vector<std::string> WithModesAsCommands(std::span<const std::string> arguments,
+                                             FlagValues values) {
+  std::vector<std::string> words(arguments.begin(), arguments.end());
+  const auto mode = std::find(words.begin(), words.end(), "--bigkeys");
+  if (mode == words.end()) return words;
+  const std::span<const std::string> before(words.begin(), mode);
+  const auto rest = values.TakeArguments(before, /*leading_only=*/true);
+  if (rest.ok() && rest->empty() && (before.empty() || before.back() != "--")) mode->erase(0, 2);
+  return words;
+}
+
 }  // namespace
 
 ExitCode Application::Fail(std::string_view program, std::string_view asked,
@@ -83,7 +96,8 @@ ExitCode Application::Run(std::span<const std::string> arguments) {
   if (const absl::Status status = values.TakeEnvironment(console_.environment); !status.ok()) {
     return Fail(kProgram, "environment", ToStd(status.message()));
   }
-  const auto words = values.TakeArguments(arguments, /*leading_only=*/true);
+  const auto words = values.TakeArguments(WithModesAsCommands(arguments, values),
+                                          /*leading_only=*/true);
   if (!words.ok()) return Fail(kProgram, "flags", ToStd(words.status().message()));
   if (!words->empty()) return Execute(*words, std::move(values), kProgram);
   if (values.Switch("help") || values.Switch("version")) {

@@ -1,8 +1,12 @@
 #include "client/cli/client_store.h"
 
+#include <chrono>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client/cli/plain_reads.h"
 #include "client/internal/target.h"
@@ -14,6 +18,25 @@ namespace {
 
 ItemInfo FromLibrary(const kvd::ItemInfo& info) {
   return {info.version, info.user_flags, info.expiry_unix_us};
+}
+
+kvd::Condition ToLibrary(const Condition& condition) {
+  switch (condition.kind) {
+    case Condition::Kind::kNone:
+      break;
+    case Condition::Kind::kIfAbsent:
+      return kvd::Condition::IfAbsent();
+    case Condition::Kind::kIfPresent:
+      return kvd::Condition::IfPresent();
+    case Condition::Kind::kIfVersion:
+      return kvd::Condition::IfVersion(condition.version);
+  }
+  return {};
+}
+
+absl::StatusOr<uint64_t> VersionOf(const absl::StatusOr<WriteResult>& result) {
+  KVD_RETURN_IF_ERROR(result.status());
+  return result->version;
 }
 
 class ClientStore : public KeyValueStore {
@@ -32,15 +55,68 @@ class ClientStore : public KeyValueStore {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value) override {
-    KVD_ASSIGN_OR_RETURN(const WriteResult result,
-                         client_->Put(key, value, {.deadline = options_.deadline}));
-    return result.version;
+  std::vector<Got> MultiGet(std::span<const std::string> keys) override {
+    const std::vector<std::string_view> views(keys.begin(), keys.end());
+    std::vector<GetResult> results(keys.size());
+    const absl::Status status = client_->MultiGet(views, results, options_);
+    std::vector<Got> got(keys.size());
+    for (size_t i = 0; i < keys.size(); ++i) {
+      got[i] = {status.ok() ? results[i].status : status, std::move(results[i].value),
+                FromLibrary(results[i].info)};
+    }
+    return got;
   }
 
-  absl::Status Delete(std::string_view key) override {
-    return client_->Delete(key, {.deadline = options_.deadline});
+  absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value,
+                               const WriteOptions& options) override {
+    return VersionOf(client_->Put(key, value, ToLibrary(options)));
   }
+
+  absl::StatusOr<uint64_t> Append(std::string_view key, std::string_view piece,
+                                  const WriteOptions& options) override {
+    return VersionOf(client_->Append(key, piece, ToLibrary(options)));
+  }
+
+  absl::StatusOr<uint64_t> Prepend(std::string_view key, std::string_view piece,
+                                   const WriteOptions& options) override {
+    return VersionOf(client_->Prepend(key, piece, ToLibrary(options)));
+  }
+
+  absl::StatusOr<Incremented> Increment(std::string_view key, int64_t delta,
+                                        const WriteOptions& options) override {
+    KVD_ASSIGN_OR_RETURN(const IncrementResult result,
+                         client_->Increment(key, delta, ToLibrary(options)));
+    return Incremented{result.value, result.version};
+  }
+
+  absl::StatusOr<uint64_t> Touch(std::string_view key, const WriteOptions& options) override {
+    return VersionOf(client_->Touch(key, ToLibrary(options)));
+  }
+
+  absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo& info,
+                           const WriteOptions& options) override {
+    kvd::ItemInfo library_info;
+    KVD_RETURN_IF_ERROR(client_->GetAndTouch(key, value, &library_info, ToLibrary(options)));
+    info = FromLibrary(library_info);
+    return absl::OkStatus();
+  }
+
+  absl::Status Delete(std::string_view key, const WriteOptions& options) override {
+    return client_->Delete(key, ToLibrary(options));
+  }
+
+  absl::StatusOr<uint64_t> Flush(std::string_view prefix) override {
+    return client_->Flush(prefix, options_);
+  }
+
+  void StartPut(std::string_view key, std::string_view value, const WriteOptions& options,
+                Done done) override {
+    Async async;
+    async.done = [done = std::move(done)](Completion& completion) { done(completion.status); };
+    client_->StartPut(key, value, std::move(async), ToLibrary(options));
+  }
+
+  void WaitForStarted() override { client_->Wait({}, std::chrono::milliseconds(100)); }
 
   absl::StatusOr<bool> Exists(std::string_view key) override {
     return client_->Exists(key, options_);
@@ -50,15 +126,20 @@ class ClientStore : public KeyValueStore {
 
   absl::StatusOr<Statistics> Stats() override { return client_->Stats(options_); }
 
-  absl::Status Scan(const Visitor& visit) override {
-    ScanOptions scan;
+  absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options) override {
+    kvd::ScanOptions scan;
     scan.deadline = options_.deadline;
+    scan.prefix = options.prefix;
+    scan.cursor = options.cursor;
+    scan.count = options.count;
     return client_->Scan(
         [&visit](std::string_view key, std::string_view value, const kvd::ItemInfo& info) {
           return visit(key, value, FromLibrary(info));
         },
-        scan).status();
+        scan);
   }
+
+  int64_t ServerUnixUs() override { return client_->ServerUnixUs(); }
 
   uint64_t GetsByRequest() const override { return client_->counters().gets_by_request; }
 
@@ -73,6 +154,16 @@ class ClientStore : public KeyValueStore {
   std::string target() const override { return client_->target(); }
 
  private:
+  kvd::WriteOptions ToLibrary(const WriteOptions& options) const {
+    kvd::WriteOptions library;
+    library.deadline = options_.deadline;
+    library.condition = cli::ToLibrary(options.condition);
+    library.ttl = options.ttl;
+    library.expiry_unix_us = options.expiry_unix_us;
+    library.user_flags = options.user_flags;
+    return library;
+  }
+
   std::unique_ptr<Client> client_;
   const ConnectOptions connect_options_;
   OperationOptions options_;

@@ -12,10 +12,11 @@ namespace kvd::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kGetCommand,    &kPutCommand,  &kDelCommand,        &kExistsCommand,
-    &kMgetCommand,   &kScanCommand, &kLoadCommand,       &kDumpCommand,
-    &kStatCommand,   &kInfoCommand, &kPingCommand,       &kDevicesCommand,
-    &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
+    &kGetCommand,     &kPutCommand,    &kDelCommand,  &kExistsCommand,     &kMgetCommand,
+    &kCasCommand,     &kIncrCommand,   &kDecrCommand, &kAppendCommand,     &kPrependCommand,
+    &kTouchCommand,   &kTtlCommand,    &kScanCommand, &kBigkeysCommand,    &kFlushCommand,
+    &kLoadCommand,    &kDumpCommand,   &kStatCommand, &kInfoCommand,       &kPingCommand,
+    &kDevicesCommand, &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
 };
 
 // What the same thing is called elsewhere.
@@ -25,12 +26,15 @@ struct Synonym {
 };
 
 constexpr Synonym kSynonyms[] = {
-    {"set", "put"},     {"add", "put"},     {"insert", "put"},    {"store", "put"},
-    {"delete", "del"},  {"rm", "del"},      {"remove", "del"},    {"unlink", "del"},
-    {"keys", "scan"},   {"ls", "scan"},     {"list", "scan"},     {"has", "exists"},
-    {"stats", "stat"},  {"status", "stat"}, {"import", "load"},   {"restore", "load"},
-    {"export", "dump"}, {"backup", "dump"}, {"multiget", "mget"}, {"read", "get"},
-    {"fetch", "get"},   {"save", "dump"},   {"man", "help"},
+    {"incrby", "incr"},   {"decrby", "decr"},     {"expire", "touch"}, {"persist", "touch"},
+    {"gat", "get"},       {"getex", "get"},       {"pttl", "ttl"},     {"flushall", "flush"},
+    {"flushdb", "flush"}, {"flush_all", "flush"}, {"clear", "flush"},  {"set", "put"},
+    {"add", "put"},       {"insert", "put"},      {"store", "put"},    {"delete", "del"},
+    {"rm", "del"},        {"remove", "del"},      {"unlink", "del"},   {"keys", "scan"},
+    {"ls", "scan"},       {"list", "scan"},       {"has", "exists"},   {"stats", "stat"},
+    {"status", "stat"},   {"import", "load"},     {"restore", "load"}, {"export", "dump"},
+    {"backup", "dump"},   {"multiget", "mget"},   {"read", "get"},     {"fetch", "get"},
+    {"save", "dump"},     {"man", "help"},
 };
 
 constexpr Flag kGlobalFlags[] = {

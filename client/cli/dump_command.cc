@@ -33,17 +33,17 @@ struct Written {
 absl::Status WriteItems(Invocation& run, KeyValueStore& store, std::string_view prefix,
                         ItemFormat format, ByteSink& sink, Progress& progress, Written& written) {
   std::string line;
-  return store.Scan([&](std::string_view key, std::string_view value, const ItemInfo&) {
+  const auto write = [&](std::string_view key, std::string_view value, const ItemInfo& info) {
     if (!sink.ok() || run.console().interrupted()) return false;
-    if (!key.starts_with(prefix)) return true;
     line.clear();
-    AppendItemLine(format, key, value, line);
+    AppendItemLine(format, key, value, {info.expiry_unix_us, info.user_flags}, line);
     sink.Write(line);
     ++written.counts.items;
     written.bytes += key.size() + value.size();
     progress.Update(written.counts);
     return true;
-  });
+  };
+  return store.Scan(write, {.prefix = prefix}).status();
 }
 
 // After the last item: what a person, or a script, wants to know of it.
@@ -106,10 +106,11 @@ constinit const Command kDumpCommand = {
     .details =
         "JSON lines: {\"key\":\"...\",\"value\":\"...\"}, with key_base64 or value_base64 for what "
         "is no\n"
-        "UTF-8. TSV: KEY, TAB, VALUE, with \\t \\n \\r \\\\ \\xNN for bytes that are no text. "
-        "Either\n"
-        "comes back byte for byte with load. In no order; as it is while it goes on: an item\n"
-        "that is written meanwhile may come twice, the later value later. FILE appears only\n"
+        "UTF-8, and expiry_unix_us and user_flags where an item has them. TSV: KEY, TAB, VALUE,\n"
+        "with \\t \\n \\r \\\\ \\xNN for bytes that are no text, and the same two, named, behind "
+        "TABs.\n"
+        "Either comes back byte for byte with load. In no order; as it is while it goes on: an\n"
+        "item that is written meanwhile may come twice, the later value later. FILE appears only\n"
         "once all of it is on the disk. Ctrl-C leaves it as it was, with exit status 130.\n",
     .examples =
         "kvcli dump backup.jsonl\n"

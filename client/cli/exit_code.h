@@ -5,8 +5,8 @@ namespace kvd::cli {
 
 enum class ExitCode : int {
   kDone = 0,
-  kNotFound = 1,       // at least one of the keys that were named had no value; for doctor and
-                       // devices: this machine lacks something
+  kNotFound = 1,       // at least one of the keys that were named had no value, or the condition of
+                       // a write did not hold; for doctor and devices: this machine lacks something
   kUsage = 2,          // bad arguments, or input that cannot be understood
   kCannotConnect = 3,  // no server there, or it went away
   kDeadline = 4,       // not done in time

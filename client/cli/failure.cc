@@ -20,6 +20,7 @@ struct CodeText {
 
 constexpr CodeText kCodes[] = {
     {StatusCode::kNotFound, ExitCode::kNotFound, "'kvcli scan' lists the keys that are there"},
+    {StatusCode::kAborted, ExitCode::kNotFound, "get the key again, and decide again"},
     {StatusCode::kInvalidArgument, ExitCode::kUsage, "see 'kvcli help'"},
     {StatusCode::kOutOfRange, ExitCode::kRefused,
      "store less under one key, or start kvd with a larger --max_value"},

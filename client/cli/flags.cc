@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "client/cli/suggest.h"
 #include "client/cli/text.h"
+#include "client/cli/time_text.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
@@ -52,6 +53,17 @@ std::optional<uint64_t> ParsePositiveBytes(std::string_view text) {
   return *bytes;
 }
 
+bool IsChoice(const Flag& flag, std::string_view text) {
+  for (const std::string_view choice : ChoicesOf(flag)) {
+    if (text == choice && !choice.ends_with(":N")) return true;
+    const std::string_view word = choice.substr(0, choice.size() - 1);  // "version:"
+    if (choice.ends_with(":N") && text.starts_with(word) && ParseCount(text.substr(word.size()))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // What `text` should have been, or nothing if it is right.
 std::string Expected(const Flag& flag, std::string_view text) {
   switch (flag.kind) {
@@ -65,11 +77,15 @@ std::string Expected(const Flag& flag, std::string_view text) {
       return ParsePositiveBytes(text) ? "" : "give a number of bytes such as 64m";
     case FlagKind::kDuration:
       return ParseDuration(text) ? "" : "give a time of up to 24h such as 5s or 200ms";
+    case FlagKind::kTtl:
+      return ParseTtl(text) ? "" : "give a time above 0 such as 60, 500ms, 10m, 2h or 1d";
+    case FlagKind::kMoment:
+      return ParseMoment(text) ? "" : "give Unix seconds, or a time such as 2027-01-31T12:00:00Z";
     case FlagKind::kChoice: {
+      if (IsChoice(flag, text)) return "";
       const std::vector<std::string_view> choices = ChoicesOf(flag);
-      if (std::find(choices.begin(), choices.end(), text) != choices.end()) return "";
       std::vector<std::string> words(choices.begin(), choices.end());
-      return absl::StrCat("give one of ", absl::StrJoin(words, ", "));
+      return absl::StrCat(words.size() == 1 ? "give " : "give one of ", absl::StrJoin(words, ", "));
     }
   }
   return "";
@@ -93,6 +109,14 @@ std::vector<std::string_view> ChoicesOf(const Flag& flag) {
     if (bar == std::string_view::npos) return choices;
     rest.remove_prefix(bar + 1);
   }
+}
+
+std::vector<std::string_view> CompletionsOf(const Flag& flag) {
+  std::vector<std::string_view> words = ChoicesOf(flag);
+  for (std::string_view& word : words) {
+    if (word.ends_with(":N")) word.remove_suffix(1);
+  }
+  return words;
 }
 
 std::string FlagUsage(const Flag& flag) {
@@ -164,7 +188,8 @@ absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
   std::vector<std::string> rest;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
-    const bool is_flag = argument.size() > 1 && argument[0] == '-';
+    const bool is_flag =
+        argument.size() > 1 && argument[0] == '-' && !(argument[1] >= '0' && argument[1] <= '9');
     if (argument == "--" || (!is_flag && leading_only)) {
       // The command itself may follow a leading "--"; the one that ends a command's flags goes.
       const size_t from = i + (argument == "--" ? 1 : 0);
@@ -222,6 +247,14 @@ uint64_t FlagValues::Count(std::string_view name) const {
 
 std::chrono::nanoseconds FlagValues::Duration(std::string_view name) const {
   return ParseDuration(Of(name).text).value_or(std::chrono::nanoseconds(0));
+}
+
+std::chrono::microseconds FlagValues::Ttl(std::string_view name) const {
+  return ParseTtl(Of(name).text).value_or(std::chrono::microseconds(0));
+}
+
+int64_t FlagValues::MomentUnixUs(std::string_view name) const {
+  return ParseMoment(Of(name).text).value_or(0);
 }
 
 }  // namespace kvd::cli

@@ -18,10 +18,12 @@ namespace kvd::cli {
 enum class FlagKind {
   kSwitch,  // --name, or --name=true|false
   kText,
-  kChoice,    // one of the words in its placeholder
+  kChoice,    // one of the words in its placeholder; "word:N" there takes any number for N
   kCount,     // 0 or more
   kDuration,  // 5s, 200ms, 1m30s; a bare number is seconds; above 0, at most a day
   kBytes,     // 64m; above 0
+  kTtl,       // 60, 500ms, 10m, 2h, 1d: see time_text.h
+  kMoment,    // Unix seconds, or RFC 3339
 };
 
 struct Flag {
@@ -46,10 +48,13 @@ class FlagValues {
   absl::Status TakeEnvironment(const Environment& environment);
 
   // Takes flags out of `arguments` and returns what remains, in order: --name=value, --name value,
-  // -l value, -lvalue; "--" ends flags. With `leading_only` it stops in front of the first argument
-  // that is no flag. InvalidArgument says which flag is wrong, how, and what may have been meant.
+  // -l value, -lvalue; "--" ends flags, and -5 is a number. With `leading_only` it stops in front
+  // of the first argument that is no flag. InvalidArgument says which flag is wrong, how, and what
+  // may have been meant.
   absl::StatusOr<std::vector<std::string>> TakeArguments(std::span<const std::string> arguments,
                                                          bool leading_only);
+
+  bool IsDeclared(std::string_view name) const { return values_.contains(name); }
 
   // Given on the command line or in the environment.
   bool IsSet(std::string_view name) const;
@@ -58,6 +63,8 @@ class FlagValues {
   bool Switch(std::string_view name) const;
   uint64_t Count(std::string_view name) const;  // kCount, kBytes
   std::chrono::nanoseconds Duration(std::string_view name) const;
+  std::chrono::microseconds Ttl(std::string_view name) const;  // 0: not set
+  int64_t MomentUnixUs(std::string_view name) const;           // 0: not set
 
  private:
   struct Value {
@@ -80,7 +87,10 @@ std::string FlagUsage(const Flag& flag);
 // "KVCLI_WRITE_OUT".
 std::string EnvironmentName(const Flag& flag);
 
-// The words of a kChoice flag.
+// The words of a kChoice flag; "version:N" as "version:N".
 std::vector<std::string_view> ChoicesOf(const Flag& flag);
+
+// The same as far as it can be typed for somebody: "version:".
+std::vector<std::string_view> CompletionsOf(const Flag& flag);
 
 }  // namespace kvd::cli

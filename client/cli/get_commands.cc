@@ -1,5 +1,7 @@
 // get, mget, exists: what is read.
+#include <algorithm>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,9 +10,17 @@
 #include "client/cli/invocation.h"
 #include "client/cli/item_text.h"
 #include "client/cli/table.h"
+#include "client/cli/write_flags.h"
 
 namespace kvd::cli {
 namespace {
+
+constexpr Flag kGetFlags[] = {
+    {"touch", '\0', FlagKind::kSwitch, "", "false",
+     "also set when the item expires, as --ttl or --expire_at says; never, without them"},
+    kTtlFlag,
+    kExpireAtFlag,
+};
 
 TextStyle StyleOf(Invocation& run) { return {run.hex(), run.console().out_is_terminal}; }
 
@@ -28,15 +38,21 @@ bool NewlineFollows(Invocation& run, std::string_view value) {
 
 ExitCode RunGet(Invocation& run) {
   const std::string& argument = run.arguments().front();
+  const std::optional<WriteOptions> options = WriteOptionsOf(run, argument);
+  if (!options.has_value()) return ExitCode::kUsage;
+  if (!run.flags().Switch("touch") && (options->ttl.count() != 0 || options->expiry_unix_us != 0)) {
+    return run.Fail(argument, UsageFailure("--ttl and --expire_at go with --touch; add it"));
+  }
   std::string key;
   if (!run.BytesOfArgument(argument, key)) return ExitCode::kUsage;
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   std::string value;
   ItemInfo info;
-  if (const absl::Status status = store->Get(key, value, info); !status.ok()) {
-    return run.Fail(argument, StoreFailure(status));
-  }
+  const absl::Status status = run.flags().Switch("touch")
+                                  ? store->GetAndTouch(key, value, info, *options)
+                                  : store->Get(key, value, info);
+  if (!status.ok()) return run.Fail(argument, StoreFailure(status));
   ByteSink& out = run.console().out;
   std::string text;
   switch (run.format()) {
@@ -78,6 +94,9 @@ void PrintFound(Invocation& run, std::string_view key, std::string_view value,
   run.console().out.Write(text);
 }
 
+// How many values are held at once.
+constexpr size_t kBatchKeys = 64;
+
 ExitCode RunMget(Invocation& run) {
   std::vector<std::string> keys;
   if (!run.BytesOfArguments(0, keys)) return ExitCode::kUsage;
@@ -86,10 +105,14 @@ ExitCode RunMget(Invocation& run) {
   const bool table = run.format() == OutputFormat::kTable;
   std::vector<std::vector<std::string>> rows;
   ExitCode exit = ExitCode::kDone;
-  std::string value;
+  std::vector<Got> batch;
   for (size_t i = 0; i < keys.size(); ++i) {
-    ItemInfo info;
-    const absl::Status status = store->Get(keys[i], value, info);
+    const size_t at = i % kBatchKeys;
+    if (at == 0) {
+      const size_t count = std::min(kBatchKeys, keys.size() - i);
+      batch = store->MultiGet(std::span<const std::string>(keys).subspan(i, count));
+    }
+    const auto& [status, value, info] = batch[at];
     if (!status.ok()) {
       if (!absl::IsNotFound(status)) return run.Fail(run.arguments()[i], StoreFailure(status));
       if (!table) PrintMissing(run, keys[i]);
@@ -140,14 +163,16 @@ constinit const Command kGetCommand = {
         "Into a pipe or file the value goes byte for byte, with nothing added. On a terminal a\n"
         "newline follows, and bytes that could steer it are shown as \\xNN. Where kvcli reads its\n"
         "commands from a pipe or file, a newline follows each value.\n"
-        "Exit status 1: there is no such key.\n",
+        "With --touch it is a request to kvd, and the item has a new version; otherwise kvd does\n"
+        "not notice. Exit status 1: there is no such key.\n",
     .examples =
         "kvcli get greeting\n"
         "kvcli get picture > picture.png\n"
         "kvcli get picture -w json\n"
+        "kvcli get session:17 --touch --ttl=30m\n"
         "kvcli get --hex 00ff\n"
         "kvcli get -- --a-key-with-dashes\n",
-    .flags = {},
+    .flags = kGetFlags,
     .arguments_min = 1,
     .arguments_max = 1,
     .run = RunGet,

@@ -61,23 +61,26 @@ void AppendIndented(std::string_view text, std::string& out) {
 
 constexpr std::string_view kExitStatus =
     "Exit status:\n"
-    "  0 done            1 a key was not there     2 bad usage or input\n"
-    "  3 no connection   4 not done in time        5 refused: full, too large, not admitted\n"
-    "  6 corrupt data    7 a file, or the output, could not be read or written\n"
-    "  130 interrupted   141 nobody read the output\n";
+    "  0 done               1 a key was not there, or a condition did not hold\n"
+    "  2 bad usage or input                      3 no connection   4 not done in time\n"
+    "  5 refused: full, too large, not admitted  6 corrupt data\n"
+    "  7 a file, or the output, could not be read or written\n"
+    "  130 interrupted      141 nobody read the output\n";
+
+constexpr size_t kSummaryColumn = 35;  // behind the longest of the commands' usages
 
 void AppendCommands(std::string& out) {
   for (const Command* command : AllCommands()) {
     const std::string usage =
         absl::StrCat("  ", ToAbsl(command->name), " ", ToAbsl(command->arguments));
-    absl::StrAppend(&out, Padded(usage, 28), ToAbsl(command->summary), "\n");
+    absl::StrAppend(&out, Padded(usage, kSummaryColumn), ToAbsl(command->summary), "\n");
   }
 }
 
 std::string PromptHelp() {
   std::string out = "Commands, one a line:\n";
   AppendCommands(out);
-  absl::StrAppend(&out, Padded("  exit, quit, Ctrl-D", 28), "leave kvcli\n\n");
+  absl::StrAppend(&out, Padded("  exit, quit, Ctrl-D", kSummaryColumn), "leave kvcli\n\n");
   out += "Flags, after any command; for that command alone:\n";
   for (const Flag& flag : GlobalFlags()) {
     if (flag.name != "history" && flag.name != "version") AppendFlags({&flag, 1}, out);
@@ -156,7 +159,7 @@ std::vector<std::string> CompleteLastWord(std::string_view line) {
         if (word.find('=') == std::string_view::npos) {
           offer(flag.kind == FlagKind::kSwitch ? name : name + "=");
         }
-        for (const std::string_view choice : ChoicesOf(flag)) {
+        for (const std::string_view choice : CompletionsOf(flag)) {
           if (word.starts_with(name + "=")) offer(absl::StrCat(name, "=", ToAbsl(choice)));
         }
       }

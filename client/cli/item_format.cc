@@ -42,6 +42,7 @@ std::optional<ItemFormat> FormatOfWord(std::string_view word) {
 
 absl::Status ParseItemLine(ItemFormat format, std::string_view separator, std::string_view line,
                            Item& item) {
+  item.traits = {};
   switch (format) {
     case ItemFormat::kTsv:
       return ParseTsvLine(line, item);
@@ -54,12 +55,12 @@ absl::Status ParseItemLine(ItemFormat format, std::string_view separator, std::s
 }
 
 void AppendItemLine(ItemFormat format, std::string_view key, std::string_view value,
-                    std::string& out) {
+                    const ItemTraits& traits, std::string& out) {
   KVD_CHECK(format != ItemFormat::kDelimited);
   if (format == ItemFormat::kTsv) {
-    AppendTsvLine(key, value, out);
+    AppendTsvLine(key, value, traits, out);
   } else {
-    AppendJsonLine(key, value, out);
+    AppendJsonLine(key, value, traits, out);
   }
 }
 

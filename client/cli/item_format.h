@@ -29,6 +29,6 @@ absl::Status ParseItemLine(ItemFormat format, std::string_view separator, std::s
 
 // Appends the item's line in a format that is not kDelimited.
 void AppendItemLine(ItemFormat format, std::string_view key, std::string_view value,
-                    std::string& out);
+                    const ItemTraits& traits, std::string& out);
 
 }  // namespace kvd::cli

@@ -26,8 +26,7 @@ void AppendItemJson(std::string_view key, std::string_view value, const ItemInfo
   out += ',';
   AppendJsonBytes("value", value, form, out);
   absl::StrAppend(&out, ",\"version\":", JsonNumber(info.version));
-  if (info.user_flags != 0) absl::StrAppend(&out, ",\"user_flags\":", info.user_flags);
-  if (info.expiry_unix_us != 0) absl::StrAppend(&out, ",\"expiry_unix_us\":", info.expiry_unix_us);
+  AppendJsonTraits({info.expiry_unix_us, info.user_flags}, out);
   out += "}\n";
 }
 

@@ -1,5 +1,7 @@
 #include "client/cli/jsonl_codec.h"
 
+#include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -14,18 +16,27 @@ namespace {
 
 using nlohmann::json;
 
-enum class Encoding { kPlain, kBase64, kHex };
+enum class Encoding { kPlain, kBase64, kHex, kNumber };
+
+// What a field is about.
+enum Part { kKey, kValue, kExpiry, kUserFlags, kParts };
+constexpr const char* kPartNames[kParts] = {"key", "value", "expiry", "number of flags"};
 
 struct Field {
   std::string_view name;
-  bool is_key;
+  Part part;
   Encoding encoding;
 };
 
 constexpr Field kFields[] = {
-    {"key", true, Encoding::kPlain},         {"value", false, Encoding::kPlain},
-    {"key_base64", true, Encoding::kBase64}, {"value_base64", false, Encoding::kBase64},
-    {"key_hex", true, Encoding::kHex},       {"value_hex", false, Encoding::kHex},
+    {"key", kKey, Encoding::kPlain},
+    {"value", kValue, Encoding::kPlain},
+    {"key_base64", kKey, Encoding::kBase64},
+    {"value_base64", kValue, Encoding::kBase64},
+    {"key_hex", kKey, Encoding::kHex},
+    {"value_hex", kValue, Encoding::kHex},
+    {"expiry_unix_us", kExpiry, Encoding::kNumber},
+    {"user_flags", kUserFlags, Encoding::kNumber},
 };
 
 const Field* FindField(std::string_view name) {
@@ -46,6 +57,8 @@ std::optional<std::string> Decode(Encoding encoding, std::string&& text) {
       if (!absl::Base64Unescape(text, &bytes)) return std::nullopt;
       return bytes;
     }
+    case Encoding::kNumber:
+      break;
   }
   return std::nullopt;
 }
@@ -58,15 +71,18 @@ class ItemHandler : public json::json_sax_t {
 
   // Why the line is no item; empty if it is one.
   std::string TakeError() {
-    if (error_.empty() && !has_key_) error_ = "no field \"key\"";
-    if (error_.empty() && !has_value_) error_ = "no field \"value\"";
+    if (error_.empty() && !has_[kKey]) error_ = "no field \"key\"";
+    if (error_.empty() && !has_[kValue]) error_ = "no field \"value\"";
     return std::move(error_);
   }
 
   bool null() override { return NotAString("null"); }
   bool boolean(bool) override { return NotAString("true or false"); }
   bool number_integer(number_integer_t) override { return NotAString("a number"); }
-  bool number_unsigned(number_unsigned_t) override { return NotAString("a number"); }
+  bool number_unsigned(number_unsigned_t number) override {
+    if (field_ == nullptr || field_->encoding != Encoding::kNumber) return NotAString("a number");
+    return TakeNumber(*std::exchange(field_, nullptr), number);
+  }
   bool number_float(number_float_t, const string_t&) override { return NotAString("a number"); }
   bool binary(binary_t&) override { return NotAString("binary"); }
 
@@ -74,17 +90,20 @@ class ItemHandler : public json::json_sax_t {
     if (depth_ == 0) return NotAString("a string");
     if (field_ == nullptr) return true;
     const Field& field = *std::exchange(field_, nullptr);
-    bool& has = field.is_key ? has_key_ : has_value_;
-    if (std::exchange(has, true)) {
-      return Fail(absl::StrCat("a second ", field.is_key ? "key" : "value", " in field ",
-                               Quoted(field.name)));
+    if (field.encoding == Encoding::kNumber) {  // in quotes where a double would change it
+      uint64_t number = 0;
+      const char* const end = text.data() + text.size();
+      const auto [after, error] = std::from_chars(text.data(), end, number);
+      if (error != std::errc() || after != end) return NotANumber(field);
+      return TakeNumber(field, number);
     }
+    if (!Take(field)) return false;
     std::optional<std::string> bytes = Decode(field.encoding, std::move(text));
     if (!bytes.has_value()) {
       return Fail(absl::StrCat("field ", Quoted(field.name), " is not ",
                                field.encoding == Encoding::kHex ? "hexadecimal" : "base64"));
     }
-    (field.is_key ? item_.key : item_.value) = *std::move(bytes);
+    (field.part == kKey ? item_.key : item_.value) = *std::move(bytes);
     return true;
   }
 
@@ -121,10 +140,35 @@ class ItemHandler : public json::json_sax_t {
     return false;
   }
 
+  bool Take(const Field& field) {
+    if (!std::exchange(has_[field.part], true)) return true;
+    return Fail(
+        absl::StrCat("a second ", kPartNames[field.part], " in field ", Quoted(field.name)));
+  }
+
+  bool TakeNumber(const Field& field, uint64_t number) {
+    const bool is_expiry = field.part == kExpiry;
+    const uint64_t max =
+        is_expiry ? std::numeric_limits<int64_t>::max() : std::numeric_limits<uint32_t>::max();
+    if (number > max) return NotANumber(field);
+    if (is_expiry) {
+      item_.traits.expiry_unix_us = static_cast<int64_t>(number);
+    } else {
+      item_.traits.user_flags = static_cast<uint32_t>(number);
+    }
+    return Take(field);
+  }
+
+  bool NotANumber(const Field& field) {
+    return Fail(absl::StrCat("field ", Quoted(field.name), " is no number of ",
+                             field.part == kExpiry ? 63 : 32, " bits"));
+  }
+
   // A value that is no string matters only on the top, or in one of our fields.
   bool NotAString(const char* what) {
     if (depth_ == 0) return Fail(absl::StrCat(what, ", not an object {\"key\":...,\"value\":...}"));
     if (field_ == nullptr) return true;
+    if (field_->encoding == Encoding::kNumber) return NotANumber(*field_);
     return Fail(absl::StrCat("field ", Quoted(field_->name), " is ", what,
                              ", not a string; put it in quotes"));
   }
@@ -132,8 +176,7 @@ class ItemHandler : public json::json_sax_t {
   Item& item_;
   size_t depth_ = 0;
   const Field* field_ = nullptr;  // whose value comes next
-  bool has_key_ = false;
-  bool has_value_ = false;
+  bool has_[kParts] = {};
   std::string error_;
 };
 
@@ -153,11 +196,21 @@ void AppendJsonBytes(std::string_view name, std::string_view bytes, ByteText for
   }
 }
 
-void AppendJsonLine(std::string_view key, std::string_view value, std::string& out) {
+void AppendJsonTraits(const ItemTraits& traits, std::string& out) {
+  if (traits.user_flags != 0) absl::StrAppend(&out, ",\"user_flags\":", traits.user_flags);
+  if (traits.expiry_unix_us != 0) {
+    absl::StrAppend(
+        &out, ",\"expiry_unix_us\":", JsonNumber(static_cast<uint64_t>(traits.expiry_unix_us)));
+  }
+}
+
+void AppendJsonLine(std::string_view key, std::string_view value, const ItemTraits& traits,
+                    std::string& out) {
   out += '{';
   AppendJsonBytes("key", key, ByteText::kText, out);
   out += ',';
   AppendJsonBytes("value", value, ByteText::kText, out);
+  AppendJsonTraits(traits, out);
   out += "}\n";
 }
 

@@ -1,6 +1,6 @@
 // Items as JSON objects, one a line: {"key":"...","value":"..."}. Bytes that are no UTF-8 go into
 // a field of the same name with _base64 (or, where asked for, _hex) appended, so any bytes
-// round-trip.
+// round-trip. "expiry_unix_us" and "user_flags" are there where they are not 0.
 #pragma once
 
 #include <string>
@@ -18,11 +18,15 @@ void AppendJsonBytes(std::string_view name, std::string_view bytes, ByteText for
                      std::string& out);
 
 // Appends the line with its newline.
-void AppendJsonLine(std::string_view key, std::string_view value, std::string& out);
+void AppendJsonLine(std::string_view key, std::string_view value, const ItemTraits& traits,
+                    std::string& out);
+
+// Appends `,"expiry_unix_us":N` and `,"user_flags":N`, where they are not 0.
+void AppendJsonTraits(const ItemTraits& traits, std::string& out);
 
 // `line` has no newline. Takes exactly one key field and one value field, each _base64, _hex or
-// plain, in any order; other fields, whatever is in them, are passed over. InvalidArgument says
-// what is wrong; `item` is then unspecified.
+// plain, and at most one of each trait, in any order; other fields, whatever is in them, are passed
+// over. InvalidArgument says what is wrong; `item` is then unspecified.
 absl::Status ParseJsonLine(std::string_view line, Item& item);
 
 }  // namespace kvd::cli

@@ -24,6 +24,10 @@ class LineReader {
   // read of the line stays, so that after Cancelled the next call goes on with it.
   absl::StatusOr<Outcome> Next();
 
+  // Whether the next call of Next is answered from what has been read already; otherwise it may
+  // block.
+  bool HoldsLine() const { return block_.find('\n', block_position_) != std::string::npos; }
+
   // Valid until the next call of Next.
   std::string_view line() const { return line_; }
   // Of the line that Next returned last, from 1.

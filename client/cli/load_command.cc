@@ -79,15 +79,16 @@ class ErrorLines {
 
 void Summarize(Invocation& run, std::string_view path, const LoadCounts& counts,
                int64_t elapsed_ns) {
-  run.Note(path, absl::StrCat(counts.items, counts.items == 1 ? " item (" : " items (",
-                              FormatBytes(counts.item_bytes), ") in ",
-                              FormatPace(counts.items, elapsed_ns), ", ", counts.bad_lines,
-                              counts.bad_lines == 1 ? " bad line, " : " bad lines, ",
-                              counts.refused, " refused"));
+  run.Note(path, absl::StrCat(
+                     counts.items, counts.items == 1 ? " item (" : " items (",
+                     FormatBytes(counts.item_bytes), ") in ", FormatPace(counts.items, elapsed_ns),
+                     ", ", counts.bad_lines, counts.bad_lines == 1 ? " bad line, " : " bad lines, ",
+                     counts.refused, " refused",
+                     counts.expired > 0 ? absl::StrCat(", ", counts.expired, " expired") : ""));
   if (run.format() != OutputFormat::kJson) return;
   run.console().out.Write(absl::StrCat(
-      "{\"items\":", counts.items, ",\"bytes\":", counts.item_bytes,
-      ",\"bad_lines\":", counts.bad_lines, ",\"refused\":", counts.refused,
+      "{\"items\":", counts.items, ",\"bytes\":", counts.item_bytes, ",\"bad_lines\":",
+      counts.bad_lines, ",\"refused\":", counts.refused, ",\"expired\":", counts.expired,
       ",\"seconds\":", absl::StrFormat("%.6f", static_cast<double>(elapsed_ns) / 1e9), "}\n"));
 }
 
@@ -118,11 +119,11 @@ ExitCode Load(Invocation& run, KeyValueStore& store, const std::string& path,
                   : counts.bad_lines > 0 ? ExitCode::kUsage
                                          : ExitCode::kDone;
   if (absl::IsCancelled(status)) {
-    run.Note(path, absl::StrCat("interrupted after line ", lines.line_number()));
+    run.Note(path, absl::StrCat("interrupted after line ", loader.line_number()));
     exit = ExitCode::kInterrupted;
   } else if (!status.ok()) {
     const Failure cause = loader.input_failed() ? LocalIoFailure(status) : StoreFailure(status);
-    exit = run.Fail(path, {cause.code, absl::StrCat("stopped at line ", lines.line_number(), ": ",
+    exit = run.Fail(path, {cause.code, absl::StrCat("stopped at line ", loader.line_number(), ": ",
                                                     cause.text)});
   }
   Summarize(run, path, counts, progress.elapsed_ns());
@@ -166,13 +167,18 @@ constinit const Command kLoadCommand = {
     .details =
         "An item a line; blank lines count for nothing; lines may end with \\r\\n.\n"
         "  jsonl      {\"key\":\"...\",\"value\":\"...\"}; key_base64, value_base64, key_hex, "
-        "value_hex for\n"
-        "             any bytes; other fields are passed over\n"
-        "  tsv        KEY, TAB, VALUE; \\t \\n \\r \\\\ \\xNN stand for bytes\n"
+        "value_hex\n"
+        "             for any bytes; \"expiry_unix_us\":N; \"user_flags\":N; others are passed "
+        "over\n"
+        "  tsv        KEY, TAB, VALUE; \\t \\n \\r \\\\ \\xNN stand for bytes; then, where there "
+        "are\n"
+        "             any, TAB, expiry_unix_us=N, and TAB, user_flags=N\n"
         "  delimited  the key is what comes before the first S, the value all that follows it\n"
-        "What dump writes is understood. A bad line is reported with its number and counted,\n"
-        "and the rest is loaded; of many, the first 20 are shown. A summary goes to standard\n"
-        "error, and with -w json also to standard output.\n"
+        "What dump writes is understood. An item that has expired since is counted and not\n"
+        "stored. Of several lines with one key the last one counts.\n"
+        "A bad line is reported with its number and counted, and the rest is loaded; of many,\n"
+        "the first 20 are shown. A summary goes to standard error, and with -w json also to\n"
+        "standard output.\n"
         "Exit status 5: the server refused some items; 2: some lines were bad; 7: FILE cannot be\n"
         "read; 3, 4, 6: the server was lost on the way, and the load stopped there; 130: Ctrl-C.\n"
         "What was loaded until then stays. Compressed files are refused: see the examples.\n",

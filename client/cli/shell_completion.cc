@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,8 +19,10 @@ std::string FlagWords(std::span<const Flag> flags) {
 }
 
 std::string ChoiceWords(const Flag& flag) {
-  std::string words(flag.placeholder);
-  std::replace(words.begin(), words.end(), '|', ' ');
+  std::string words;
+  for (const std::string_view word : CompletionsOf(flag)) {
+    absl::StrAppend(&words, words.empty() ? "" : " ", ToAbsl(word));
+  }
   return words;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +24,38 @@ struct ItemInfo {
   int64_t expiry_unix_us = 0;  // 0: never
 };
 
+struct Condition {
+  enum class Kind { kNone, kIfAbsent, kIfPresent, kIfVersion };
+  Kind kind = Kind::kNone;
+  uint64_t version = 0;  // kIfVersion
+
+  bool operator==(const Condition&) const = default;
+};
+
+struct WriteOptions {
+  Condition condition;
+  std::chrono::microseconds ttl{0};  // 0: not given. At most one of the two is.
+  int64_t expiry_unix_us = 0;
+  uint32_t user_flags = 0;
+};
+
+struct Incremented {
+  int64_t value = 0;
+  uint64_t version = 0;
+};
+
+struct Got {
+  absl::Status status;
+  std::string value;
+  ItemInfo info;
+};
+
+struct ScanOptions {
+  std::string_view prefix = {};
+  std::string cursor = {};  // where an earlier one ended; empty: the beginning
+  uint64_t count = 0;       // ends behind the bucket in which so many were visited; 0: at the end
+};
+
 // Status codes and their meaning are those of client/kv_client.h. One thread at a time.
 class KeyValueStore {
  public:
@@ -32,9 +65,33 @@ class KeyValueStore {
   virtual void SetDeadline(std::optional<std::chrono::nanoseconds> deadline) = 0;
 
   virtual absl::Status Get(std::string_view key, std::string& value, ItemInfo& info) = 0;
-  // Returns the new version.
-  virtual absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value) = 0;
-  virtual absl::Status Delete(std::string_view key) = 0;
+  // A result for each key, in order.
+  virtual std::vector<Got> MultiGet(std::span<const std::string> keys) = 0;
+
+  // Those that return a number return the item's new version.
+  virtual absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value,
+                                       const WriteOptions& options = {}) = 0;
+  virtual absl::StatusOr<uint64_t> Append(std::string_view key, std::string_view piece,
+                                          const WriteOptions& options) = 0;
+  virtual absl::StatusOr<uint64_t> Prepend(std::string_view key, std::string_view piece,
+                                           const WriteOptions& options) = 0;
+  virtual absl::StatusOr<Incremented> Increment(std::string_view key, int64_t delta,
+                                                const WriteOptions& options) = 0;
+  virtual absl::StatusOr<uint64_t> Touch(std::string_view key, const WriteOptions& options) = 0;
+  virtual absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo& info,
+                                   const WriteOptions& options) = 0;
+  virtual absl::Status Delete(std::string_view key, const WriteOptions& options = {}) = 0;
+  // How many items it deleted.
+  virtual absl::StatusOr<uint64_t> Flush(std::string_view prefix) = 0;
+
+  // A PUT that is under way when this returns. `done` is called by a later WaitForStarted. Of two
+  // of one key either may come last.
+  using Done = std::function<void(const absl::Status& status)>;
+  virtual void StartPut(std::string_view key, std::string_view value, const WriteOptions& options,
+                        Done done) = 0;
+  // Blocks until one that was started has ended, or for some tenth of a second.
+  virtual void WaitForStarted() = 0;
+
   virtual absl::StatusOr<bool> Exists(std::string_view key) = 0;
   virtual absl::StatusOr<std::chrono::nanoseconds> Ping() = 0;
 
@@ -42,10 +99,13 @@ class KeyValueStore {
   virtual absl::StatusOr<Statistics> Stats() = 0;
 
   // Visits every item until `visit` returns false, which is no error. `visit` must not use the
-  // store.
+  // store. Returns the cursor to go on with, empty at the end.
   using Visitor =
       std::function<bool(std::string_view key, std::string_view value, const ItemInfo& info)>;
-  virtual absl::Status Scan(const Visitor& visit) = 0;
+  virtual absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options) = 0;
+
+  // The server's clock, by which items expire.
+  virtual int64_t ServerUnixUs() = 0;
 
   // GETs that the server had to answer, because reading its memory did not succeed. Since it was
   // connected to.

@@ -1,5 +1,7 @@
 #include "client/cli/tsv_codec.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -38,9 +40,25 @@ void AppendEscaped(std::string_view field, std::string& out) {
   }
 }
 
+// Takes "<TAB>NAME=N" off the front of `rest`, if it begins with the TAB and the name. False: N is
+// no number above 0 that fits.
+template <typename Number>
+bool TakeTrait(std::string_view name, std::string_view& rest, Number& number) {
+  if (!rest.starts_with('\t') || !rest.substr(1).starts_with(name)) return true;
+  const char* const end = rest.data() + rest.size();
+  const auto [after, error] = std::from_chars(rest.data() + 1 + name.size(), end, number);
+  if (error != std::errc() || number <= 0 || (after != end && *after != '\t')) return false;
+  rest.remove_prefix(static_cast<size_t>(after - rest.data()));
+  return true;
+}
+
+constexpr std::string_view kExpiry = "expiry_unix_us=";
+constexpr std::string_view kUserFlags = "user_flags=";
+
 }  // namespace
 
-void AppendTsvLine(std::string_view key, std::string_view value, std::string& out) {
+void AppendTsvLine(std::string_view key, std::string_view value, const ItemTraits& traits,
+                   std::string& out) {
   // A file that starts with these bytes would lose them as a byte order mark, and one that starts
   // with a brace would be taken for JSON lines.
   constexpr std::string_view kMark = "\xEF\xBB\xBF";
@@ -54,6 +72,8 @@ void AppendTsvLine(std::string_view key, std::string_view value, std::string& ou
   AppendEscaped(key, out);
   out += '\t';
   AppendEscaped(value, out);
+  if (traits.expiry_unix_us != 0) absl::StrAppend(&out, "\texpiry_unix_us=", traits.expiry_unix_us);
+  if (traits.user_flags != 0) absl::StrAppend(&out, "\tuser_flags=", traits.user_flags);
   out += '\n';
 }
 
@@ -91,14 +111,22 @@ absl::Status ParseTsvLine(std::string_view line, Item& item) {
   if (tab == std::string_view::npos) {
     return absl::InvalidArgumentError("no TAB between key and value");
   }
-  if (const size_t second = line.find('\t', tab + 1); second != std::string_view::npos) {
+  const size_t end = std::min(line.find('\t', tab + 1), line.size());
+  std::string_view rest = line.substr(end);
+  if (!TakeTrait(kExpiry, rest, item.traits.expiry_unix_us) ||
+      !TakeTrait(kUserFlags, rest, item.traits.user_flags)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a second TAB at byte ", second + 1, "; within a value write it as \\t"));
+        absl::StrCat("no number above 0 that fits at byte ", line.size() - rest.size() + 2));
+  }
+  if (!rest.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("a second TAB at byte ",
+                                                   line.size() - rest.size() + 1,
+                                                   "; within a value write it as \\t"));
   }
   item.key.clear();
   item.value.clear();
   KVD_RETURN_IF_ERROR(UnescapeTsvField(line.substr(0, tab), 0, item.key));
-  return UnescapeTsvField(line.substr(tab + 1), tab + 1, item.value);
+  return UnescapeTsvField(line.substr(tab + 1, end - tab - 1), tab + 1, item.value);
 }
 
 }  // namespace kvd::cli

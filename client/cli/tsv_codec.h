@@ -1,4 +1,5 @@
-// Items as lines "KEY<TAB>VALUE". In either field \t, \n, \r, \\ and \xNN stand for a byte; what
+// Items as lines "KEY<TAB>VALUE", and where an item has them <TAB>expiry_unix_us=N and
+// <TAB>user_flags=N, in this order. In key and value \t, \n, \r, \\ and \xNN stand for a byte; what
 // is written escapes whatever would not survive as a line of text, so any bytes round-trip.
 #pragma once
 
@@ -11,7 +12,8 @@
 namespace kvd::cli {
 
 // Appends the line with its newline.
-void AppendTsvLine(std::string_view key, std::string_view value, std::string& out);
+void AppendTsvLine(std::string_view key, std::string_view value, const ItemTraits& traits,
+                   std::string& out);
 
 // `line` has no newline. InvalidArgument says what is wrong with it and at which byte (from 1);
 // `item` is then unspecified. An empty key is left to the server to refuse.

@@ -1,4 +1,4 @@
-// put, del: what is written, an item at a time.
+// put, cas, append, prepend, del: what is written, an item at a time.
 #include <optional>
 #include <string>
 #include <utility>
@@ -6,91 +6,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/input_file.h"
 #include "client/cli/invocation.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
-#include "common/base/units.h"
+#include "client/cli/value_argument.h"
+#include "client/cli/write_flags.h"
 
 namespace kvd::cli {
 namespace {
 
-// Of a value from a file or pipe, so that an endless one does not eat the machine's memory.
-constexpr size_t kInputBytesMax = kGiB;
+constexpr Flag kPutFlags[] = {kTtlFlag, kExpireAtFlag, kUserFlagsFlag, kIfFlag, kLiteralFlag};
+constexpr Flag kCasFlags[] = {kTtlFlag, kExpireAtFlag, kUserFlagsFlag, kLiteralFlag};
+constexpr Flag kAppendFlags[] = {kTtlFlag, kExpireAtFlag, kIfThereFlag, kLiteralFlag};
+constexpr Flag kDelFlags[] = {kIfVersionFlag};
 
-constexpr Flag kPutFlags[] = {
-    {"literal", '\0', FlagKind::kSwitch, "", "false",
-     "VALUE is what it says, also where it is - or begins with @"},
-};
-
-// Bytes of `source` as the value. Nothing: it could not be read, which has been reported.
-std::optional<std::string> ReadValue(Invocation& run, std::string_view subject,
-                                     ByteSource& source) {
-  absl::StatusOr<std::string> value = ReadAll(source, kInputBytesMax);
-  if (value.ok()) return *std::move(value);
-  if (absl::IsResourceExhausted(value.status())) {
-    run.Fail(subject, StoreFailure(absl::OutOfRangeError(value.status().message())));
-  } else {
-    run.Fail(subject, LocalIoFailure(value.status()));
-  }
-  return std::nullopt;
-}
-
-struct ValueOrExit {
-  std::optional<std::string> value;
-  ExitCode exit = ExitCode::kDone;
-};
-
-ValueOrExit ValueFromInput(Invocation& run, std::string_view subject) {
-  if (run.console().in_is_commands) {
-    return {{},
-            run.Fail(subject, UsageFailure("commands come from standard input, so no value can; "
-                                           "give it as VALUE or @FILE"))};
-  }
-  std::optional<std::string> value = ReadValue(run, subject, run.console().in);
-  return {std::move(value), ExitCode::kLocalIo};
-}
-
-ValueOrExit ValueFromFile(Invocation& run, std::string_view subject, const std::string& path) {
-  if (path.empty()) {
-    return {{},
-            run.Fail(subject, UsageFailure("@ names no file; give @FILE, or add --literal to store "
-                                           "the @ itself"))};
-  }
-  absl::StatusOr<UniqueFd> file = OpenForReading(path);
-  if (!file.ok()) {
-    const absl::Status status(
-        file.status().code(),
-        absl::StrCat(file.status().message(), "; to store the text itself add --literal"));
-    return {{}, run.Fail(subject, LocalIoFailure(status))};
-  }
-  FdSource source(file->get(), path);
-  std::optional<std::string> value = ReadValue(run, subject, source);
-  return {std::move(value), ExitCode::kLocalIo};
-}
-
-ValueOrExit TakeValue(Invocation& run) {
-  const std::vector<std::string>& arguments = run.arguments();
-  const std::string& subject = arguments.front();
-  if (arguments.size() == 1) {
-    if (run.console().in_is_terminal || run.console().in_is_commands) {
-      return {{},
-              run.Fail(subject, UsageFailure("VALUE is missing; give VALUE, - or @FILE, or "
-                                             "redirect standard input"))};
-    }
-    return ValueFromInput(run, subject);
-  }
-  const std::string& argument = arguments[1];
-  if (!run.flags().Switch("literal")) {
-    if (argument == "-") return ValueFromInput(run, subject);
-    if (argument.starts_with('@')) return ValueFromFile(run, subject, argument.substr(1));
-  }
-  std::string value;
-  if (!run.BytesOfArgument(argument, value)) return {{}, ExitCode::kUsage};
-  return {std::move(value)};
-}
-
-void PrintPut(Invocation& run, std::string_view key, uint64_t version) {
+void PrintWritten(Invocation& run, std::string_view key, uint64_t version) {
   std::string text = "OK\n";
   if (run.format() == OutputFormat::kJson) {
     text = "{";
@@ -100,29 +30,62 @@ void PrintPut(Invocation& run, std::string_view key, uint64_t version) {
   run.console().out.Write(text);
 }
 
-ExitCode RunPut(Invocation& run) {
+using Write = absl::StatusOr<uint64_t> (KeyValueStore::*)(std::string_view key,
+                                                          std::string_view value,
+                                                          const WriteOptions& options);
+
+// The key is the first argument; `value_index` is where the value is.
+ExitCode WriteValue(Invocation& run, const WriteOptions& options, size_t value_index, Write write) {
   const std::string& subject = run.arguments().front();
   std::string key;
   if (!run.BytesOfArgument(subject, key)) return ExitCode::kUsage;
-  const ValueOrExit input = TakeValue(run);
+  const ValueOrExit input = TakeValue(run, value_index);
   if (!input.value.has_value()) return input.exit;
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
-  const absl::StatusOr<uint64_t> version = store->Put(key, *input.value);
+  const absl::StatusOr<uint64_t> version = (store->*write)(key, *input.value, options);
   if (!version.ok()) return run.Fail(subject, StoreFailure(version.status()));
-  PrintPut(run, key, *version);
+  PrintWritten(run, key, *version);
   return ExitCode::kDone;
 }
 
+ExitCode WriteAsFlagsSay(Invocation& run, Write write) {
+  const std::optional<WriteOptions> options = WriteOptionsOf(run, run.arguments().front());
+  return options.has_value() ? WriteValue(run, *options, 1, write) : ExitCode::kUsage;
+}
+
+ExitCode RunPut(Invocation& run) { return WriteAsFlagsSay(run, &KeyValueStore::Put); }
+ExitCode RunAppend(Invocation& run) { return WriteAsFlagsSay(run, &KeyValueStore::Append); }
+ExitCode RunPrepend(Invocation& run) { return WriteAsFlagsSay(run, &KeyValueStore::Prepend); }
+
+ExitCode RunCas(Invocation& run) {
+  const std::string& subject = run.arguments().front();
+  std::optional<WriteOptions> options = WriteOptionsOf(run, subject);
+  if (!options.has_value()) return ExitCode::kUsage;
+  const std::optional<uint64_t> version = ParseVersion(run.arguments()[1]);
+  if (!version.has_value()) {
+    return run.Fail(subject, UsageFailure(absl::StrCat(Quoted(run.arguments()[1]),
+                                                       " is no version; give one that 'kvcli get "
+                                                       "-w json' shows")));
+  }
+  options->condition = {Condition::Kind::kIfVersion, *version};
+  return WriteValue(run, *options, 2, &KeyValueStore::Put);
+}
+
 ExitCode RunDel(Invocation& run) {
+  const std::optional<WriteOptions> options = WriteOptionsOf(run, run.arguments().front());
+  if (!options.has_value()) return ExitCode::kUsage;
   std::vector<std::string> keys;
   if (!run.BytesOfArguments(0, keys)) return ExitCode::kUsage;
+  if (keys.size() > 1 && options->condition.kind != Condition::Kind::kNone) {
+    return run.Fail("", UsageFailure("a version is of one key; give one key with --if"));
+  }
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   size_t deleted = 0;
   ExitCode exit = ExitCode::kDone;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const absl::Status status = store->Delete(keys[i]);
+    const absl::Status status = store->Delete(keys[i], *options);
     if (status.ok()) {
       ++deleted;
       continue;
@@ -149,29 +112,83 @@ constinit const Command kPutCommand = {
         "VALUE as it is; - for standard input; @FILE for a file's bytes. Without VALUE, standard\n"
         "input if that is no terminal. For a value that is itself - or begins with @, add\n"
         "--literal; for any bytes whatever, use standard input. From files and pipes at most\n"
-        "1 GiB. With --hex only arguments are hexadecimal, never what a file or pipe holds.\n",
+        "1 GiB. With --hex only arguments are hexadecimal, never what a file or pipe holds.\n"
+        "Without --ttl and --expire_at the item never expires, whatever it did before.\n"
+        "Exit status 1: the condition of --if did not hold; the message says the version that\n"
+        "there is.\n",
     .examples =
         "kvcli put greeting hello\n"
         "kvcli put picture @picture.png\n"
         "kvcli put picture < picture.png\n"
         "date | kvcli put now -\n"
-        "kvcli put user --literal @name\n"
-        "kvcli put temperature -- -5\n",
+        "kvcli put session:17 token --ttl=30m\n"
+        "kvcli put lock me --if=absent --ttl=10\n"
+        "kvcli put user --literal @name\n",
     .flags = kPutFlags,
     .arguments_min = 1,
     .arguments_max = 2,
     .run = RunPut,
 };
 
+constinit const Command kCasCommand = {
+    .name = "cas",
+    .arguments = "KEY VERSION [VALUE|-|@FILE]",
+    .summary = "store a value if the item's version is the one given",
+    .details =
+        "Compare and set: put with --if=version:VERSION. 'kvcli get KEY -w json' and 'kvcli put\n"
+        "KEY VALUE -w json' print versions. VALUE as for put.\n"
+        "Exit status 1: the item has another version, which the message says, or there is none.\n",
+    .examples =
+        "kvcli get config -w json\n"
+        "kvcli cas config 281474976710657 @new.json\n",
+    .flags = kCasFlags,
+    .arguments_min = 2,
+    .arguments_max = 3,
+    .run = RunCas,
+};
+
+constinit const Command kAppendCommand = {
+    .name = "append",
+    .arguments = "KEY [VALUE|-|@FILE]",
+    .summary = "put a value behind the one that is there",
+    .details =
+        "A key without an item gets VALUE alone, unless --if asks for one. VALUE as for put.\n"
+        "Without --ttl and --expire_at the item expires when it would have.\n",
+    .examples =
+        "kvcli append log 'one more line,'\n"
+        "kvcli append log @line --if=present\n",
+    .flags = kAppendFlags,
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .run = RunAppend,
+};
+
+constinit const Command kPrependCommand = {
+    .name = "prepend",
+    .arguments = "KEY [VALUE|-|@FILE]",
+    .summary = "put a value before the one that is there",
+    .details =
+        "A key without an item gets VALUE alone, unless --if asks for one. VALUE as for put.\n"
+        "Without --ttl and --expire_at the item expires when it would have.\n",
+    .examples = "kvcli prepend log 'newest first,'\n",
+    .flags = kAppendFlags,
+    .arguments_min = 1,
+    .arguments_max = 2,
+    .run = RunPrepend,
+};
+
 constinit const Command kDelCommand = {
     .name = "del",
     .arguments = "KEY...",
     .summary = "delete keys, and print how many were there",
-    .details = "Exit status 1: at least one was not there; the others are deleted all the same.\n",
+    .details =
+        "Exit status 1: at least one was not there; the others are deleted all the same. Or the\n"
+        "condition of --if, which goes with one key, did not hold.\n",
     .examples =
         "kvcli del greeting\n"
-        "kvcli del a b c\n",
-    .flags = {},
+        "kvcli del a b c\n"
+        "kvcli del lock --if=version:281474976710657\n",
+    .flags = kDelFlags,
     .arguments_min = 1,
     .arguments_max = kAnyNumber,
     .run = RunDel,

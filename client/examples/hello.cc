@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   }
 
   std::string value;
-  const absl::Status got = client.Get("greeting", value);  // reads kvd's memory; kvd does not notice
+  const absl::Status got =
+      client.Get("greeting", value);  // reads kvd's memory; kvd does not notice
   if (!got.ok()) {
     std::cerr << "get: " << got.message() << "\n";
     return 1;

@@ -20,6 +20,11 @@ RANDOM = seeded_random()
 SERVER = Server(KVD, "--memory=64m", "--max_value=4m", "--hugepages=off")
 KVCLI = Kvcli(KVCLI_BINARY, SERVER.target)
 
+
+def kvcli_of(server):
+    return Kvcli(KVCLI_BINARY, server.target)
+
+
 ALL_BYTES = bytes(range(256))
 UNICODE_DATA = "/usr/share/unicode/UnicodeData.txt"
 
@@ -235,6 +240,166 @@ def output_errors():
     clear()
 
 
+def version_of(key):
+    return int(json.loads(KVCLI.ok("get", key, "-w", "json"))["version"])
+
+
+def conditions():
+    """kvcli: a write happens if its condition holds; otherwise it says the version that is there"""
+    KVCLI.ok("put", "k", "1", "--if=absent")
+    result = KVCLI.run("put", "k", "2", "--if=absent")
+    check_equal(result.exit, 1, result.err)
+    check(f"version {version_of('k')}" in result.err, result.err)
+    first = version_of("k")
+    KVCLI.ok("cas", "k", str(first), "2")
+    result = KVCLI.run("cas", "k", str(first), "3")
+    check_equal(result.exit, 1)
+    check(f"version {version_of('k')}" in result.err and result.err.count("\n") == 1, result.err)
+    check_equal(KVCLI.ok("get", "k"), b"2")
+    check_equal(KVCLI.run("put", "none", "v", "--if=present").exit, 1)
+    check_equal(KVCLI.run("cas", "none", "7", "v").exit, 1)
+    check_equal(KVCLI.run("del", "k", f"--if=version:{first}").exit, 1)
+    check_equal(KVCLI.ok("del", "k", f"--if=version:{version_of('k')}"), b"1\n")
+    check_equal(KVCLI.run("exists", "k", "none").out, b"0\n")
+
+
+def numbers_and_pieces():
+    """kvcli: incr, decr, append and prepend"""
+    check_equal(KVCLI.ok("incr", "n"), b"1\n")
+    check_equal(KVCLI.ok("incr", "n", "41"), b"42\n")
+    check_equal(KVCLI.ok("decr", "n", "50"), b"-8\n")
+    check_equal(KVCLI.ok("incr", "n", "-2"), b"-10\n")
+    KVCLI.ok("put", "n", "9223372036854775807")
+    result = KVCLI.run("incr", "n")
+    check_equal(result.exit, 5, result.err)
+    KVCLI.ok("put", "n", "ten")
+    result = KVCLI.run("incr", "n")
+    check_equal(result.exit, 2, result.err)
+    check_equal(KVCLI.ok("get", "n"), b"ten")
+    KVCLI.ok("append", "p", "-", stdin=ALL_BYTES)
+    KVCLI.ok("prepend", "p", "<")
+    KVCLI.ok("append", "p", ">", "--if=present")
+    check_equal(KVCLI.ok("get", "p"), b"<" + ALL_BYTES + b">")
+    check_equal(KVCLI.run("append", "none", "x", "--if=present").exit, 1)
+    clear()
+
+
+def expiry():
+    """kvcli: items with a time to live, and what ttl says of them"""
+    KVCLI.ok("put", "k", "v", "--ttl=1h", "--flags=7")
+    check(3500 < int(KVCLI.ok("ttl", "k")) <= 3600)
+    item = json.loads(KVCLI.ok("get", "k", "-w", "json"))
+    check_equal(item["user_flags"], 7)
+    KVCLI.ok("touch", "k", "--ttl=2d")
+    check(3600 < int(KVCLI.ok("ttl", "k")) <= 2 * 86400)
+    check_equal(KVCLI.ok("get", "k", "--touch"), b"v")
+    check_equal(KVCLI.ok("ttl", "k"), b"-1\n")
+    KVCLI.ok("put", "k", "v", "--expire_at=2100-01-01T00:00:00Z")
+    check_equal(json.loads(KVCLI.ok("ttl", "k", "-w", "json"))["expiry_unix_us"],
+                4102444800000000)
+    KVCLI.ok("put", "k", "v", "--expire_at=1000000000")  # long ago
+    for arguments in (("get", "k"), ("ttl", "k"), ("touch", "k")):
+        check_equal(KVCLI.run(*arguments).exit, 1, arguments)
+    KVCLI.ok("put", "k", "v", "--ttl=1us")
+    while KVCLI.run("get", "k").exit == 0:
+        pass
+    check_equal(KVCLI.ok("put", "k", "v", "--if=absent"), b"OK\n")
+    clear()
+
+
+def scan_in_parts():
+    """kvcli: the parts of a scan are together every key, once"""
+    KVCLI.ok("load", "-", stdin=b"".join(b"p:%d\t\nq:%d\t\n" % (i, i) for i in range(3000)))
+    cursor, seen, parts = "", [], 0
+    while parts == 0 or cursor:
+        lines = [json.loads(line) for line in KVCLI.ok(
+            "scan", "--prefix=p:", "--limit=500", "--cursor=" + cursor, "-w", "json").splitlines()]
+        cursor = lines.pop()["cursor"]
+        seen += [line["key"] for line in lines]
+        parts += 1
+    check_equal(sorted(seen), sorted(f"p:{i}" for i in range(3000)))
+    check(3 < parts < 10, parts)
+    check_equal(len(KVCLI.ok("scan", "--limit=7").split()), 7)
+    check_equal(KVCLI.run("scan", "--cursor=nonsense").exit, 2)
+    result = KVCLI.run("scan", "--cursor=", "--limit=10")
+    check("go on with --cursor=" in result.err, result.err)
+    other = Server(KVD, "--memory=16m", "--hugepages=off")
+    try:
+        other.start(kvcli_of(other))
+        stale = result.err.strip().rsplit("--cursor=", 1)[1]
+        check_equal(kvcli_of(other).run("scan", "--cursor=" + stale).exit, 5)
+    finally:
+        other.close()
+    check_equal(KVCLI.ok("flush", "--prefix=q:", "--yes"), b"3000\n")
+    check_equal(len(KVCLI.ok("scan").split()), 3000)
+    check_equal(KVCLI.run("flush").exit, 2)
+    check_equal(KVCLI.ok("flush", "--yes"), b"3000\n")
+    check_equal(KVCLI.ok("scan"), b"")
+
+
+def flush_asks():
+    """kvcli: flush asks on a terminal, at the prompt too"""
+    KVCLI.ok("put", "k", "v")
+    for answer, exit_status, left in (("n\n", 2, b"1\n"), ("y\n", 0, b"0\n")):
+        asked = Prompt(KVCLI, "flush")
+        try:
+            asked.expect("[y/N] ")
+            asked.send(answer)
+            check_equal(asked.rest()[1], exit_status)
+        finally:
+            asked.close()
+        check_equal(KVCLI.run("exists", "k").out, left)
+    KVCLI.ok("put", "k", "v")
+    prompt = Prompt(KVCLI, KVCLI_HISTORY="")
+    try:
+        prompt.expect("> ")
+        prompt.send("flush --prefix=k\n")
+        prompt.expect("[y/N] ")
+        prompt.send("y\n")
+        prompt.expect("\r\n1\r\n")
+        prompt.expect("> ")
+        prompt.send("exit\n")
+        check_equal(prompt.rest()[1], 0)
+    finally:
+        prompt.close()
+    check_equal(KVCLI.run("exists", "k").exit, 1)
+
+
+def big_keys():
+    """kvcli: --bigkeys counts values by size"""
+    KVCLI.ok("load", "-", stdin=b"".join(b"s%d\tx\n" % i for i in range(100)))
+    KVCLI.ok("put", "big", "-", stdin=bytes(2_000_000))
+    counts = json.loads(KVCLI.ok("--bigkeys", "-w", "json"))
+    check_equal((counts["items"], counts["value_bytes"]), (101, 2_000_100))
+    check_equal([each["largest_key"] for each in counts["classes"]][1:], ["big"])
+    check(b"| big" in KVCLI.ok("bigkeys"))
+    clear()
+
+
+def traits_round_trip():
+    """kvcli: dump and load carry expiry and user flags, by prefix; of one key the last line counts"""
+    KVCLI.ok("put", "a:1", "v", "--ttl=1d", "--flags=4294967295")
+    KVCLI.ok("put", "a:2", "v")
+    KVCLI.ok("put", "b", "v")
+    before = KVCLI.ok("get", "a:1", "-w", "json")
+    for name in ("part.tsv", "part.jsonl"):
+        path = SERVER.path(name)
+        KVCLI.ok("dump", "--prefix=a:", path)
+        clear()
+        KVCLI.ok("load", path)
+        after = KVCLI.ok("get", "a:1", "-w", "json")
+        for field in ("expiry_unix_us", "user_flags", "value"):
+            check_equal(json.loads(after)[field], json.loads(before)[field], name)
+        check_equal(sorted(KVCLI.ok("scan").split()), [b"a:1", b"a:2"])
+    KVCLI.ok("load", "-", stdin=b"".join(b"same\t%d\n" % i for i in range(2000)))
+    check_equal(KVCLI.ok("get", "same"), b"1999")
+    past = b'{"key":"a:2","value":"old","expiry_unix_us":1000}\n'
+    result = KVCLI.run("load", "-", "-w", "json", stdin=past)
+    check_equal((result.exit, json.loads(result.out)["expired"]), (0, 1), result.err)
+    check_equal(KVCLI.ok("get", "a:2"), b"v")
+    clear()
+
+
 def interrupted_load():
     """kvcli: Ctrl-C ends a load with a summary and 130"""
     reading, writing = os.pipe()
@@ -418,11 +583,15 @@ complete_at kvcli put k --li
 complete_at kvcli load x --format = j
 complete_at kvcli -w ta
 complete_at kvcli completion z
+complete_at kvcli put k v --ttl
+complete_at kvcli put k v --if = v
+complete_at kvcli big
 """
     out = subprocess.run(["bash", "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          timeout=TIMEOUT_S, check=False)
     check_equal(out.stdout.decode().splitlines(),
-                ["get", "version", "--literal", "jsonl", "table", "zsh"], out.stderr)
+                ["get", "version", "--literal", "jsonl", "table", "zsh", "--ttl=", "version:",
+                 "bigkeys"], out.stderr)
 
 
 def completion_script_for_zsh():
@@ -442,6 +611,8 @@ def main():
     try:
         run_cases([values_are_exact, exit_codes, a_full_region, no_answer_in_time,
                    load_and_dump_round_trip, unicode_data, bad_lines, json_output,
+                   conditions, numbers_and_pieces, expiry,
+                   scan_in_parts, flush_asks, big_keys, traits_round_trip,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,
                    on_a_terminal, completion_scripts, completion_script_for_zsh,
                    a_server_that_comes_back, a_server_that_is_starting])

@@ -29,8 +29,8 @@ class BadStore : public FakeStore {
     if (got.ok() && spoil != nullptr) spoil(value);
     return got;
   }
-  absl::Status Delete(std::string_view key) override {
-    return delete_error.ok() ? FakeStore::Delete(key) : delete_error;
+  absl::Status Delete(std::string_view key, const WriteOptions& options = {}) override {
+    return delete_error.ok() ? FakeStore::Delete(key, options) : delete_error;
   }
   absl::StatusOr<std::chrono::nanoseconds> PlainRead(uint64_t bytes) override {
     if (!floor.has_value()) return FakeStore::PlainRead(bytes);

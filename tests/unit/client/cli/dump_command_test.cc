@@ -39,6 +39,17 @@ TEST_CASE("dump: JSON lines to standard output, and a summary beside them") {
   CHECK(result.err == "kvcli: dump: 1 item (3 B) in 0.00 s\n");
 }
 
+TEST_CASE("dump: expiry and user flags go along") {
+  FakeServer server;
+  server.Insert("a", "1");
+  server.items["a"].second.expiry_unix_us = 1'800'000'000'000'001;
+  server.items["a"].second.user_flags = 9;
+  CHECK(RunCli(server, {"dump"}).out ==
+        "{\"key\":\"a\",\"value\":\"1\",\"user_flags\":9,\"expiry_unix_us\":1800000000000001}\n");
+  CHECK(RunCli(server, {"dump", "--format=tsv"}).out ==
+        "a\t1\texpiry_unix_us=1800000000000001\tuser_flags=9\n");
+}
+
 TEST_CASE("dump: to a file, in the format that its name tells") {
   const kvd::test::TempDir directory;
   FakeServer server = TwoItems();

@@ -21,6 +21,9 @@ constexpr Flag kFlags[] = {
     {"deadline", '\0', FlagKind::kDuration, "TIME", "5s", "how long"},
     {"max_line", '\0', FlagKind::kBytes, "BYTES", "1m", "how much"},
     {"hex", 'x', FlagKind::kSwitch, "", "false", "digits"},
+    {"if", '\0', FlagKind::kChoice, "absent|version:N", "", "when"},
+    {"ttl", '\0', FlagKind::kTtl, "TIME", "", "how long"},
+    {"at", '\0', FlagKind::kMoment, "TIME", "", "until when"},
     {"help", 'h', FlagKind::kSwitch, "", "false", "help", false},
 };
 
@@ -92,7 +95,15 @@ TEST_CASE("Flags: what is wrong is named, with what may have been meant") {
   CHECK(ErrorOf({"--sever=x"}) == "unknown flag --sever; did you mean --server?");
   CHECK(ErrorOf({"--frobnicate"}) ==
         "unknown flag --frobnicate; if it is a key or a value, put -- before it");
-  CHECK(ErrorOf({"-5"}) == "unknown flag -5; if it is a key or a value, put -- before it");
+  CHECK(ErrorOf({"-q"}) == "unknown flag -q; if it is a key or a value, put -- before it");
+  CHECK(ErrorOf({"--if=now"}) == "--if=now is not understood; give one of absent, version:N");
+  for (const char* wrong : {"version:", "version:x", "version:-1", "version:N", "version"}) {
+    CHECK(ErrorOf({std::string("--if=") + wrong}).find("not understood") != std::string::npos);
+  }
+  CHECK(ErrorOf({"--ttl=0"}) ==
+        "--ttl=0 is not understood; give a time above 0 such as 60, 500ms, 10m, 2h or 1d");
+  CHECK(ErrorOf({"--at=soon"}) ==
+        "--at=soon is not understood; give Unix seconds, or a time such as 2027-01-31T12:00:00Z");
   CHECK(ErrorOf({"--server"}) == "--server needs a value; give --server=TARGET");
   CHECK(ErrorOf({"-w"}) == "-w needs a value; give --write_out=simple|json");
   CHECK(ErrorOf({"--write_out=xml"}) ==
@@ -140,6 +151,19 @@ TEST_CASE("Flags: a wrong variable is named") {
   KVD_REQUIRE_CODE(status, kInvalidArgument);
   CHECK(kvd::test::MessageOf(status) ==
         "KVCLI_COUNT=many is not understood; give a whole number, 0 or more");
+}
+
+TEST_CASE("Flags: conditions, times to live, moments, and numbers that look like flags") {
+  FlagValues values = Known();
+  CHECK(values.Ttl("ttl") == 0us);
+  CHECK(values.MomentUnixUs("at") == 0);
+  CHECK(Take(values, {"-5", "--if=version:17", "--ttl=1m", "--at=1800000000"}) == Words{"-5"});
+  CHECK(values.Text("if") == "version:17");
+  CHECK(values.Ttl("ttl") == 60s);
+  CHECK(values.MomentUnixUs("at") == 1'800'000'000'000'000);
+  CHECK(values.IsDeclared("if"));
+  CHECK_FALSE(values.IsDeclared("iff"));
+  CHECK(CompletionsOf(kFlags[6]) == std::vector<std::string_view>{"absent", "version:"});
 }
 
 TEST_CASE("Flags: usage and choices come from the table") {

@@ -40,6 +40,7 @@ TEST_CASE("get: JSON, table and hexadecimal") {
   server.Insert("bin", "\xff\x00"s);
   server.items["k"].second.user_flags = 3;
   server.items["k"].second.expiry_unix_us = 17;
+  server.now_unix_us = 16;
   CHECK(RunCli(server, {"get", "k", "-w", "json"}).out ==
         "{\"key\":\"k\",\"value\":\"v\",\"version\":1,\"user_flags\":3,\"expiry_unix_us\":17}\n");
   CHECK(RunCli(server, {"get", "bin", "-w", "json"}).out ==
@@ -88,6 +89,33 @@ TEST_CASE("get: what is not hexadecimal is refused before anything is asked") {
   CHECK(result.err ==
         "kvcli: get xyz: not hexadecimal; with --hex give keys and values as two digits a byte\n");
   CHECK(server.connections == 0);
+}
+
+TEST_CASE("get: --touch sets the expiry as well") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {"get", "k", "--touch", "--ttl=1m"}).out == "v");
+  CHECK(server.items["k"].second.expiry_unix_us == server.now_unix_us + 60'000'000);
+  CHECK(RunCli(server, {"get", "k", "--touch", "-w", "json"}).out ==
+        "{\"key\":\"k\",\"value\":\"v\",\"version\":3}\n");
+  CHECK(server.items["k"].second.expiry_unix_us == 0);
+  CHECK(RunCli(server, {"get", "none", "--touch"}).exit == 1);
+  const CliResult result = RunCli(server, {"get", "k", "--ttl=60"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: get k: --ttl and --expire_at go with --touch; add it\n");
+}
+
+TEST_CASE("mget: keys are asked for in batches") {
+  FakeServer server;
+  Words arguments = {"mget"};
+  std::string expected;
+  for (int i = 0; i < 130; ++i) {
+    server.Insert(std::to_string(i), "v" + std::to_string(i));
+    arguments.push_back(std::to_string(i));
+    expected += "v" + std::to_string(i) + "\n";
+  }
+  CHECK(RunCli(server, arguments).out == expected);
+  CHECK(server.multi_gets == std::vector<size_t>{64, 64, 2});
 }
 
 TEST_CASE("mget: a value a line, missing ones as empty lines, and exit status 1") {

@@ -22,6 +22,15 @@ void CheckWidth(const std::string& text) {
   }
 }
 
+TEST_CASE("HelpText: what a command does is told apart from how it is used") {
+  const std::string help = OverviewHelp();
+  for (const Command* command : AllCommands()) {
+    const std::string usage =
+        "  " + std::string(command->name) + " " + std::string(command->arguments) + " ";
+    CHECK(help.find(usage) != std::string::npos);
+  }
+}
+
 TEST_CASE("HelpText: names every command, every flag and every exit code") {
   const std::string help = OverviewHelp();
   for (const Command* command : AllCommands()) {
@@ -76,6 +85,8 @@ TEST_CASE("HelpText: the prompt completes commands, help's subjects, flags and t
   CHECK(CompleteLastWord("load x --format=j") == Words{"--format=jsonl"});
   CHECK(CompleteLastWord("get k --write_out=") ==
         Words{"--write_out=json", "--write_out=simple", "--write_out=table"});
+  CHECK(CompleteLastWord("put k v --if=") == Words{"--if=absent", "--if=present", "--if=version:"});
+  CHECK(CompleteLastWord("touch k --t") == Words{"--ttl="});
   CHECK(CompleteLastWord("get ").empty());
   CHECK(CompleteLastWord("get k").empty());
   CHECK(CompleteLastWord("nonsense --x").empty());

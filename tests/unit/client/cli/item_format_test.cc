@@ -39,13 +39,21 @@ TEST_CASE("ItemFormat: delimited splits at the first separator and changes nothi
 
 TEST_CASE("ItemFormat: writes and reads what its name says") {
   std::string out;
-  AppendItemLine(ItemFormat::kTsv, "k", "v", out);
-  AppendItemLine(ItemFormat::kJsonLines, "k", "v", out);
+  AppendItemLine(ItemFormat::kTsv, "k", "v", {}, out);
+  AppendItemLine(ItemFormat::kJsonLines, "k", "v", {}, out);
   CHECK(out == "k\tv\n{\"key\":\"k\",\"value\":\"v\"}\n");
   Item item;
   KVD_REQUIRE_OK(ParseItemLine(ItemFormat::kTsv, "", "k\tv", item));
   KVD_REQUIRE_OK(ParseItemLine(ItemFormat::kJsonLines, "", R"({"key":"k","value":"v"})", item));
   CHECK(item.value == "v");
+}
+
+TEST_CASE("ItemFormat: what one line says of an item is not left over for the next") {
+  Item item;
+  KVD_REQUIRE_OK(ParseItemLine(ItemFormat::kTsv, "", "k\tv\texpiry_unix_us=9\tuser_flags=8", item));
+  CHECK(item.traits == ItemTraits{9, 8});
+  KVD_REQUIRE_OK(ParseItemLine(ItemFormat::kTsv, "", "k\tv", item));
+  CHECK(item.traits == ItemTraits{});
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ TEST_CASE("JsonlCodec: any bytes round-trip as one line, which is JSON") {
     const std::string key = test::RandomBytes(random, 30);
     const std::string value = test::RandomBytes(random, 60);
     std::string line;
-    AppendJsonLine(key, value, line);
+    AppendJsonLine(key, value, {}, line);
     REQUIRE(line.find('\n') == line.size() - 1);
     REQUIRE(nlohmann::json::accept(line));
     line.pop_back();
@@ -34,8 +34,8 @@ TEST_CASE("JsonlCodec: any bytes round-trip as one line, which is JSON") {
 
 TEST_CASE("JsonlCodec: text is a string, other bytes are base64, or hexadecimal where asked for") {
   std::string out;
-  AppendJsonLine("k\u00e9y", "a\0b"sv, out);
-  AppendJsonLine("\xff", "\xfe\xfd", out);
+  AppendJsonLine("k\u00e9y", "a\0b"sv, {}, out);
+  AppendJsonLine("\xff", "\xfe\xfd", {}, out);
   CHECK(out ==
         "{\"key\":\"k\u00e9y\",\"value\":\"a\\u0000b\"}\n"
         "{\"key_base64\":\"/w==\",\"value_base64\":\"/v0=\"}\n");
@@ -110,12 +110,35 @@ TEST_CASE("JsonlCodec: takes any bytes without harm") {
   Random random(kvd::test::Seed());
   for (int i = 0; i < 5000; ++i) {
     std::string line;
-    AppendJsonLine(test::RandomBytes(random, 10), test::RandomBytes(random, 10), line);
+    AppendJsonLine(test::RandomBytes(random, 10), test::RandomBytes(random, 10), {}, line);
     for (uint64_t flips = random.Uniform(4); flips > 0; --flips) {
       line[random.Uniform(line.size())] = static_cast<char>(random.Uniform(256));
     }
     Item item;
     ParseJsonLine(line, item).IgnoreError();
+  }
+}
+
+TEST_CASE("JsonlCodec: expiry and user flags, as numbers or where a double would change them") {
+  std::string out;
+  AppendJsonLine("k", "v", {1'800'000'000'000'000, 7}, out);
+  AppendJsonLine("k", "v", {INT64_MAX, 0}, out);
+  CHECK(out ==
+        "{\"key\":\"k\",\"value\":\"v\",\"user_flags\":7,\"expiry_unix_us\":1800000000000000}\n"
+        "{\"key\":\"k\",\"value\":\"v\",\"expiry_unix_us\":\"9223372036854775807\"}\n");
+  Item item;
+  KVD_REQUIRE_OK(ParseJsonLine(
+      R"({"expiry_unix_us":1800000000000000,"key":"k","value":"v","user_flags":7})", item));
+  CHECK(item.traits == ItemTraits{1'800'000'000'000'000, 7});
+  KVD_REQUIRE_OK(
+      ParseJsonLine(R"({"key":"k","value":"v","expiry_unix_us":"9223372036854775807"})", item));
+  CHECK(item.traits.expiry_unix_us == INT64_MAX);
+  for (const char* trait :
+       {R"("user_flags":-1)", R"("user_flags":4294967296)", R"("user_flags":1.5)",
+        R"("user_flags":"x")", R"("user_flags":null)", R"("user_flags":[1])",
+        R"("expiry_unix_us":"9223372036854775808")", R"("user_flags":1,"user_flags":1)"}) {
+    KVD_REQUIRE_CODE(ParseJsonLine(std::string(R"({"key":"k","value":"v",)") + trait + "}", item),
+                     kInvalidArgument);
   }
 }
 

@@ -31,7 +31,8 @@ TEST_CASE("load: standard input, and counts as JSON") {
   CHECK(result.exit == 0);
   CHECK(result.err == "kvcli: load -: 1 item (2 B) in 0.00 s, 0 bad lines, 0 refused\n");
   CHECK(result.out ==
-        "{\"items\":1,\"bytes\":2,\"bad_lines\":0,\"refused\":0,\"seconds\":0.000000}\n");
+        "{\"items\":1,\"bytes\":2,\"bad_lines\":0,\"refused\":0,\"expired\":0,\"seconds\":0.000000}"
+        "\n");
 }
 
 TEST_CASE("load: delimited records keep all that follows the first separator") {
@@ -91,7 +92,7 @@ TEST_CASE("load: stops when the server is lost, and says how far it came") {
   CHECK(result.exit == 3);
   CHECK(result.err ==
         "kvcli: load -: stopped at line 2: the server went away; wait\n"
-        "kvcli: load -: 1 item (2 B) in 0.00 s, 0 bad lines, 0 refused\n");
+        "kvcli: load -: 2 items (4 B) in 0.00 s, 0 bad lines, 0 refused\n");
   server.put_errors["b"] = absl::DeadlineExceededError("late; wait");
   CHECK(RunCli(server, {"load", "-"}, {.in = "b\t2\n"}).exit == 4);
   server.put_errors["b"] = absl::DataLossError("broken; wait");
@@ -159,17 +160,32 @@ TEST_CASE("load: flags that do not fit, and files that are not there, before any
   CHECK(server.connections == 0);
 }
 
+TEST_CASE("load: what has expired since it was dumped is counted, and not stored") {
+  FakeServer server;
+  server.Insert("a", "newer");
+  const std::string past = "{\"key\":\"a\",\"value\":\"1\",\"expiry_unix_us\":1000}\n";
+  const CliResult result =
+      RunCli(server, {"load", "-"}, {.in = past + "{\"key\":\"b\",\"value\":\"2\"}\n"});
+  CHECK(result.exit == 0);
+  CHECK(result.err == "kvcli: load -: 1 item (2 B) in 0.00 s, 0 bad lines, 0 refused, 1 expired\n");
+  CHECK(server.items.at("a").first == "newer");
+}
+
 TEST_CASE("load: reads what dump writes, whatever is in it") {
   FakeServer from;
   from.Insert("k\tey\n", std::string("\0\xff\r\n\\", 5));
   from.Insert("\xEF\xBB\xBF{", "");
   from.Insert("text", "\u00e9");
+  from.items["text"].second.user_flags = 5;
+  from.items["text"].second.expiry_unix_us = from.now_unix_us + 1;
   for (const std::string format : {"tsv", "jsonl"}) {
     const CliResult dumped = RunCli(from, {"dump", "--format=" + format});
     FakeServer to;
     CHECK(RunCli(to, {"load", "-"}, {.in = dumped.out}).exit == 0);
     CHECK(to.items.size() == from.items.size());
     for (const auto& [key, item] : from.items) CHECK(to.items.at(key).first == item.first);
+    CHECK(to.items.at("text").second.user_flags == 5);
+    CHECK(to.items.at("text").second.expiry_unix_us == from.now_unix_us + 1);
   }
 }
 

@@ -15,6 +15,7 @@ struct Loaded {
   absl::Status status;
   LoadCounts counts;
   bool input_failed = false;
+  uint64_t line_number = 0;
   std::vector<std::pair<uint64_t, std::string>> errors;
 };
 
@@ -31,6 +32,7 @@ Loaded Load(FakeServer& server, std::string input, Loader::Options options = {},
       [&](const LoadCounts&) { return ++lines_seen < lines_max; });
   loaded.counts = loader.counts();
   loaded.input_failed = loader.input_failed();
+  loaded.line_number = loader.line_number();
   return loaded;
 }
 
@@ -74,13 +76,47 @@ TEST_CASE("Loader: what is wrong is told with its line, and the rest is loaded")
   CHECK(server.items.contains("z"));
 }
 
+TEST_CASE("Loader: many are under way at once, and of one key never two") {
+  FakeServer server;
+  std::string input;
+  for (int i = 0; i < 400; ++i) input += std::to_string(i) + "\tv\n";
+  Loaded loaded = Load(server, input);
+  CHECK(loaded.counts.items == 400);
+  CHECK(server.started_at_once_max == 400);
+  // The fake does what is under way in the reverse order; the last line still comes last.
+  loaded = Load(server, "k\t1\nx\t1\nk\t2\nk\t3\n");
+  CHECK(loaded.counts.items == 4);
+  CHECK(server.items.at("k").first == "3");
+}
+
+TEST_CASE("Loader: what is under way is bounded") {
+  FakeServer server;
+  std::string input;
+  for (int i = 0; i < 3000; ++i) input += std::to_string(i) + "\t\n";
+  CHECK(Load(server, input).counts.items == 3000);
+  CHECK(server.started_at_once_max <= 512);
+}
+
+TEST_CASE("Loader: nothing stays under way while the input makes it wait") {
+  FakeServer server;
+  StringSource source("a\t1\nb\t2\nc\t3\n", 4);  // a line a read
+  LineReader lines(source, 1000);
+  FakeStore store(server);
+  Loader loader(store, lines, {});
+  KVD_REQUIRE_OK(
+      loader.Run([](uint64_t, std::string_view) {}, [](const LoadCounts&) { return true; }));
+  CHECK(loader.counts().items == 3);
+  CHECK(server.started_at_once_max == 1);
+}
+
 TEST_CASE("Loader: ends where going on would be of no use") {
   FakeServer server;
   server.put_errors["b"] = absl::UnavailableError("gone");
   Loaded loaded = Load(server, "a\t1\nb\t2\nc\t3\n");
   KVD_REQUIRE_CODE(loaded.status, kUnavailable);
   CHECK_FALSE(loaded.input_failed);
-  CHECK(loaded.counts.items == 1);
+  CHECK(loaded.line_number == 2);
+  CHECK(loaded.counts.items == 2);  // what was under way beside it took effect
   loaded = Load(server, "a\t1\n", {}, absl::InternalError("disk"));
   KVD_REQUIRE_CODE(loaded.status, kInternal);
   CHECK(loaded.input_failed);

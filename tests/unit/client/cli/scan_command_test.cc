@@ -37,6 +37,26 @@ TEST_CASE("scan: JSON lines and table") {
         "+------+-------------+---------+\n");
 }
 
+TEST_CASE("scan: in parts, which together are everything once") {
+  FakeServer server;
+  for (const char* key : {"a", "b", "c", "d", "e"}) server.Insert(key, "");
+  // Its buckets have two items each: parts end behind a bucket.
+  CliResult result = RunCli(server, {"scan", "--cursor=", "--limit=1"});
+  CHECK(result.out == "a\nb\n");
+  CHECK(result.err == "kvcli: scan: there is more; go on with --cursor=c\n");
+  result = RunCli(server, {"scan", "--cursor=c", "--limit=2", "-w", "json"});
+  CHECK_THAT(result.out, Catch::EndsWith("{\"cursor\":\"e\"}\n"));
+  result = RunCli(server, {"scan", "--cursor=e", "--limit=2"});
+  CHECK(result.out == "e\n");
+  CHECK(result.err == "kvcli: scan: this was the last part\n");
+  CHECK(RunCli(server, {"scan", "--cursor=e", "-w", "json"}).out ==
+        "{\"key\":\"e\",\"value_bytes\":0,\"version\":5}\n{\"cursor\":\"\"}\n");
+  CHECK(RunCli(server, {"scan", "--limit=1"}).out == "a\n");
+  result = RunCli(server, {"scan", "--cursor=old"});
+  CHECK(result.exit == 5);
+  CHECK(result.err == "kvcli: scan: of an earlier run of kvd; --cursor= begins one\n");
+}
+
 TEST_CASE("scan: an error of the store, a Ctrl-C, and a reader that is gone") {
   FakeServer server = ThreeKeys();
   server.operation_error = absl::UnavailableError("gone; wait");

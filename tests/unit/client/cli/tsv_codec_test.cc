@@ -19,7 +19,7 @@ TEST_CASE("TsvCodec: any bytes round-trip as one line") {
     const std::string key = test::RandomBytes(random, 30);
     const std::string value = test::RandomBytes(random, 60);
     std::string line;
-    AppendTsvLine(key, value, line);
+    AppendTsvLine(key, value, {}, line);
     REQUIRE(line.find('\n') == line.size() - 1);
     REQUIRE(line.find('\r') == std::string::npos);
     line.pop_back();
@@ -32,18 +32,37 @@ TEST_CASE("TsvCodec: any bytes round-trip as one line") {
 
 TEST_CASE("TsvCodec: writes text as it is and everything else as escapes") {
   std::string out;
-  AppendTsvLine("k\u00e9y", "a\tb\nc\rd\\e\0\x7f\u4e2d"sv, out);
+  AppendTsvLine("k\u00e9y", "a\tb\nc\rd\\e\0\x7f\u4e2d"sv, {}, out);
   CHECK(out == "k\u00e9y\ta\\tb\\nc\\rd\\\\e\\x00\\x7f\u4e2d\n");
   out.clear();
-  AppendTsvLine("\xff\u00e9", "", out);
+  AppendTsvLine("\xff\u00e9", "", {}, out);
   CHECK(out == "\\xff\\xc3\\xa9\t\n");
 }
 
 TEST_CASE("TsvCodec: a first key cannot be taken for a byte order mark or for JSON") {
   std::string out;
-  AppendTsvLine("\xEF\xBB\xBFkey", "", out);
-  AppendTsvLine("{key", "", out);
+  AppendTsvLine("\xEF\xBB\xBFkey", "", {}, out);
+  AppendTsvLine("{key", "", {}, out);
   CHECK(out == "\\xef\\xbb\\xbfkey\t\n\\x7bkey\t\n");
+}
+
+TEST_CASE("TsvCodec: expiry and user flags follow the value, where an item has them") {
+  std::string out;
+  AppendTsvLine("k", "v", {1'800'000'000'000'000, 7}, out);
+  AppendTsvLine("k", "v", {0, 7}, out);
+  CHECK(out == "k\tv\texpiry_unix_us=1800000000000000\tuser_flags=7\nk\tv\tuser_flags=7\n");
+  Item item;
+  KVD_REQUIRE_OK(ParseTsvLine("k\tv\texpiry_unix_us=1800000000000000\tuser_flags=7", item));
+  CHECK(item.value == "v");
+  CHECK(item.traits == ItemTraits{1'800'000'000'000'000, 7});
+  for (const char* rest :
+       {"expiry_unix_us=", "expiry_unix_us=x", "expiry_unix_us=1x", "user_flags=-1",
+        "user_flags=4294967296", "expiry_unix_us=9223372036854775808", "user_flags=0"}) {
+    KVD_REQUIRE_CODE(ParseTsvLine(std::string("k\tv\t") + rest, item), kInvalidArgument);
+  }
+  // In this order, and each once.
+  KVD_REQUIRE_CODE(ParseTsvLine("k\tv\tuser_flags=7\texpiry_unix_us=1", item), kInvalidArgument);
+  KVD_REQUIRE_CODE(ParseTsvLine("k\tv\tuser_flags=7\tuser_flags=7", item), kInvalidArgument);
 }
 
 TEST_CASE("TsvCodec: says what is wrong with a line, and where") {

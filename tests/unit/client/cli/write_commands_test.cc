@@ -133,5 +133,82 @@ TEST_CASE("del: counts what was there; what was not makes exit status 1") {
   CHECK(result.err == "kvcli: del a: late; wait\n");
 }
 
+TEST_CASE("put: expiry, user flags and conditions") {
+  FakeServer server;
+  CHECK(RunCli(server, {"put", "k", "v", "--ttl=500ms", "--flags=7"}).exit == 0);
+  CHECK(server.items["k"].second.expiry_unix_us == server.now_unix_us + 500'000);
+  CHECK(server.items["k"].second.user_flags == 7);
+  CHECK(RunCli(server, {"put", "k", "v", "--expire_at=2027-01-31T12:00:00Z"}).exit == 0);
+  CHECK(server.items["k"].second.expiry_unix_us == 1'801'396'800'000'000);
+  CHECK(RunCli(server, {"put", "k", "v"}).exit == 0);
+  CHECK(server.items["k"].second.expiry_unix_us == 0);
+  CliResult result = RunCli(server, {"put", "k", "w", "--if=absent"});
+  CHECK(result.exit == 1);
+  CHECK(result.err ==
+        "kvcli: put k: the item has version 3; get the key again, and decide again\n");
+  CHECK(RunCli(server, {"put", "none", "w", "--if=present"}).exit == 1);
+  CHECK(RunCli(server, {"put", "k", "w", "--if=version:2"}).exit == 1);
+  CHECK(ValueOf(server, "k") == "v");
+  CHECK(RunCli(server, {"put", "k", "w", "--if=version:3"}).exit == 0);
+  CHECK(RunCli(server, {"put", "k", "x", "--if=present"}).exit == 0);
+  CHECK(RunCli(server, {"put", "new", "x", "--if=absent"}).exit == 0);
+  CHECK(ValueOf(server, "k") == "x");
+}
+
+TEST_CASE("put: flags that make no sense are refused before anything is asked") {
+  FakeServer server;
+  CliResult result = RunCli(server, {"put", "k", "v", "--ttl=1", "--expire_at=1800000000"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: put k: both --ttl and --expire_at say when it expires; give one\n");
+  CHECK(RunCli(server, {"put", "k", "v", "--if=version:0"}).exit == 2);
+  CHECK(RunCli(server, {"put", "k", "v", "--flags=4294967296"}).exit == 2);
+  CHECK(RunCli(server, {"put", "k", "v", "--ttl=-1"}).exit == 2);
+  CHECK(RunCli(server, {"append", "k", "v", "--if=absent"}).exit == 2);
+  CHECK(RunCli(server, {"del", "k", "--if=absent"}).exit == 2);
+  CHECK(server.connections == 0);
+}
+
+TEST_CASE("cas: puts if the version is the one given") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {"cas", "k", "1", "w", "-w", "json"}).out ==
+        "{\"key\":\"k\",\"version\":2}\n");
+  CliResult result = RunCli(server, {"cas", "k", "1", "x"});
+  CHECK(result.exit == 1);
+  CHECK(result.out.empty());
+  CHECK_THAT(result.err, Catch::Contains("version 2"));
+  CHECK(ValueOf(server, "k") == "w");
+  CHECK(RunCli(server, {"cas", "none", "1", "x"}).exit == 1);
+  CHECK(RunCli(server, {"cas", "k", "2", "-"}, {.in = "piped"}).exit == 0);
+  CHECK(ValueOf(server, "k") == "piped");
+  for (const std::string wrong : {"0", "x", "", "1x", "99999999999999999999"}) {
+    result = RunCli(server, {"cas", "k", wrong, "x"});
+    CHECK(result.exit == 2);
+    CHECK_THAT(result.err, Catch::Contains("is no version"));
+  }
+}
+
+TEST_CASE("append and prepend: join what is there") {
+  FakeServer server;
+  CHECK(RunCli(server, {"append", "k", "b", "--ttl=60"}).out == "OK\n");
+  CHECK(RunCli(server, {"append", "k", "-"}, {.in = "c\n"}).exit == 0);
+  CHECK(RunCli(server, {"prepend", "k", "a", "--if=present"}).exit == 0);
+  CHECK(ValueOf(server, "k") == "abc\n");
+  CHECK(server.items["k"].second.expiry_unix_us == server.now_unix_us + 60'000'000);
+  CHECK(RunCli(server, {"append", "none", "x", "--if=present"}).exit == 1);
+  CHECK(RunCli(server, {"prepend", "k", "x", "--if=version:1"}).exit == 1);
+  CHECK(ValueOf(server, "none") == "<none>");
+}
+
+TEST_CASE("del: by version, of one key") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {"del", "k", "--if=version:2"}).exit == 1);
+  CHECK(ValueOf(server, "k") == "v");
+  CHECK(RunCli(server, {"del", "k", "--if=version:1"}).out == "1\n");
+  CHECK(ValueOf(server, "k") == "<none>");
+  CHECK(RunCli(server, {"del", "a", "b", "--if=version:1"}).exit == 2);
+}
+
 }  // namespace
 }  // namespace kvd::cli::test

@@ -1,0 +1,43 @@
+#include <string>
+
+#include "tests/support/test.h"
+#include "tests/unit/client/cli/run_cli.h"
+
+namespace kvd::cli::test {
+namespace {
+
+TEST_CASE("touch: sets the expiry, or takes it away") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {"touch", "k", "--ttl=2h"}).out == "OK\n");
+  CHECK(server.items["k"].second.expiry_unix_us == server.now_unix_us + 7'200'000'000);
+  CHECK(RunCli(server, {"touch", "k", "-w", "json"}).out == "{\"key\":\"k\",\"version\":3}\n");
+  CHECK(server.items["k"].second.expiry_unix_us == 0);
+  CHECK(server.items["k"].first == "v");
+  CHECK(RunCli(server, {"touch", "none"}).exit == 1);
+  CHECK(RunCli(server, {"touch", "k", "--if=version:1"}).exit == 1);
+}
+
+TEST_CASE("ttl: whole seconds, rounded up; -1 never; 1 not there") {
+  FakeServer server;
+  server.Insert("k", "v");
+  CHECK(RunCli(server, {"ttl", "k"}).out == "-1\n");
+  CHECK(RunCli(server, {"ttl", "k", "-w", "json"}).out ==
+        "{\"key\":\"k\",\"ttl_seconds\":null,\"version\":1}\n");
+  server.items["k"].second.expiry_unix_us = server.now_unix_us + 1;
+  CHECK(RunCli(server, {"ttl", "k"}).out == "1\n");
+  server.items["k"].second.expiry_unix_us = server.now_unix_us + 59'250'000;
+  CHECK(RunCli(server, {"ttl", "k"}).out == "60\n");
+  CHECK(
+      RunCli(server, {"ttl", "k", "-w", "json"}).out ==
+      "{\"key\":\"k\",\"ttl_seconds\":59.25,\"expiry_unix_us\":1800000059250000,\"version\":1}\n");
+  CHECK_THAT(RunCli(server, {"ttl", "k", "-w", "table"}).out,
+             Catch::Contains("| k   |        59.25 | 2027-01-15T08:00:59.250000Z |"));
+  server.items["k"].second.expiry_unix_us = server.now_unix_us;
+  const CliResult result = RunCli(server, {"ttl", "k"});
+  CHECK(result.exit == 1);
+  CHECK(result.out.empty());
+}
+
+}  // namespace
+}  // namespace kvd::cli::test
