@@ -274,7 +274,7 @@ TEST_CASE("Checker: versions grow over the life of a key") {
 }
 
 TEST_CASE("Checker: an item with an expiry goes at that time, give or take the error") {
-  const Rules rules{.eviction = false, .expiry_error_ns = 10};
+  const Rules rules{.eviction = false, .expiry_error_ns = 10, .readers_differ = false};
   Accept(History().ExpiringPut(1, 0, 1, 100).Get(1, 105, 106).Miss(107, 108), rules);
   Accept(History().ExpiringPut(1, 0, 1, 100).Miss(85, 90), rules);
   Accept(History().ExpiringPut(1, 0, 1, 100).Get(1, 109, 150), rules);
@@ -289,8 +289,21 @@ TEST_CASE("Checker: an item with an expiry goes at that time, give or take the e
   Reject(History().ExpiringPut(1, 0, 1, 100).Get(1, 120, 200), "no order", rules);
 }
 
+TEST_CASE(
+    "Checker: readers may differ about an expiry, within the error and until the next write") {
+  const Rules rules{.eviction = false, .expiry_error_ns = 10, .readers_differ = true};
+  Accept(History().ExpiringPut(1, 0, 1, 100).Miss(95, 96).Get(1, 97, 98).Miss(99, 100), rules);
+  Accept(History().ExpiringPut(1, 0, 1, 100).Delete(95, 96, Outcome::kNotFound).Get(1, 97, 98),
+         rules);
+  Reject(History().ExpiringPut(1, 0, 1, 100).Miss(95, 96).Get(1, 111, 112), "no order", rules);
+  Reject(History().ExpiringPut(1, 0, 1, 100).Miss(80, 89).Get(1, 97, 98), "no order", rules);
+  Reject(History().ExpiringPut(1, 0, 1, 100).Put(2, 92, 93).Get(1, 97, 98), "no order", rules);
+  Reject(History().ExpiringPut(1, 0, 1, 100).Delete(92, 93).Get(1, 97, 98), "no order", rules);
+  Reject(History().ExpiringPut(1, 0, 1, 100).Put(2, 92, 93).Miss(97, 98), "no order", rules);
+}
+
 TEST_CASE("Checker: an evicted item goes at any time, and stays away") {
-  const Rules rules{.eviction = true, .expiry_error_ns = 0};
+  const Rules rules{.eviction = true, .expiry_error_ns = 0, .readers_differ = false};
   Accept(History().Put(1, 0, 1).Get(1, 2, 3).Miss(4, 5), rules);
   Accept(History().Put(1, 0, 1).Delete(2, 3, Outcome::kNotFound), rules);
   Accept(History().Put(1, 0, 1).Miss(2, 3).Put(2, 4, 5).Get(2, 6, 7), rules);

@@ -28,7 +28,7 @@ bool TryFrom(std::vector<Operation> left, const KeyState& state, int64_t now_ns,
   }
   const int64_t from_ns = MayVanishFromNs(state, rules);
   return from_ns != kNever && from_ns <= first_return_ns &&
-         TryFrom(left, Vanished(state), std::max(now_ns, from_ns), rules);
+         TryFrom(left, VanishedBy(first_return_ns, state, rules), std::max(now_ns, from_ns), rules);
 }
 
 // The version that a write of unknown outcome got, if a GET has told it.

@@ -35,6 +35,8 @@ DEFINE_uint32(kvd_stops, 0, "how often in a round kvd is stopped for a while");
 DEFINE_uint32(kvd_restarts, 0, "how often in a round kvd is killed and started anew");
 DEFINE_bool(expiry, true, "some items expire");
 DEFINE_int64(expiry_error_ms, 300, "how much earlier or later they may be seen to");
+DEFINE_bool(readers_differ, true,
+            "within that error one client may still see an item that another one has missed");
 DEFINE_bool(evict, false, "kvd evicts items when its memory is full");
 DEFINE_string(memory, "128m", "kvd's memory");
 DEFINE_uint32(pollers, 2, "kvd's pollers");
@@ -100,6 +102,7 @@ int Round(uint64_t round) {
   const double recorded = Seconds();
   CheckOptions check;
   check.rules.eviction = FLAGS_evict;
+  check.rules.readers_differ = FLAGS_readers_differ;
   check.rules.expiry_error_ns = FLAGS_expiry_error_ms * 1'000'000;
   const CheckResult result = CheckHistory(recording->History(), check);
   Print(recording->board(), result, options.seed, recorded - began, Seconds() - recorded);

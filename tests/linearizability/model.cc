@@ -23,8 +23,18 @@ bool TakeVersion(const Operation& operation, KeyState& after) {
   return true;
 }
 
+KeyState Vanished(const KeyState& state) {
+  KeyState after;
+  after.version = state.version;
+  return after;
+}
+
+// The expiry that a write keeps which does not set one.
+int64_t KeptExpiryNs(const KeyState& state) { return state.present ? state.expiry_ns : kNever; }
+
 bool Write(const Operation& operation, Value value, int64_t expiry_ns, KeyState& after) {
   after.present = true;
+  after.lingers = false;
   after.value = value;
   after.expiry_ns = expiry_ns;
   return TakeVersion(operation, after);
@@ -56,7 +66,7 @@ bool StepIncrement(const Operation& operation, KeyState& after) {
     default:
       return false;
   }
-  return Write(operation, Number(sum), after.expiry_ns, after);
+  return Write(operation, Number(sum), KeptExpiryNs(after), after);
 }
 
 // Where there is no item, the token alone becomes one.
@@ -67,7 +77,7 @@ bool StepJoin(const Operation& operation, KeyState& after) {
     joined = operation.kind == OperationKind::kAppend ? Appended(after.value, operation.written)
                                                       : Prepended(operation.written, after.value);
   }
-  return Write(operation, joined, after.expiry_ns, after);
+  return Write(operation, joined, KeptExpiryNs(after), after);
 }
 
 // Whether the condition of a conditional write holds. A version that is not known may be any.
@@ -118,9 +128,13 @@ bool StepConditional(const Operation& operation, KeyState& after) {
   return Erase(after);
 }
 
-bool StepRead(const Operation& operation, KeyState& after) {
-  if (operation.outcome == Outcome::kNotFound) return !after.present;
-  if (operation.outcome != Outcome::kOk || !after.present) return false;
+bool StepRead(const Operation& operation, const Rules& rules, KeyState& after) {
+  if (operation.outcome == Outcome::kNotFound) {
+    const bool may_differ = rules.readers_differ && after.expiry_ns != kNever &&
+                            operation.returned_ns >= after.expiry_ns - rules.expiry_error_ns;
+    return !after.present || may_differ;
+  }
+  if (operation.outcome != Outcome::kOk || (!after.present && !after.lingers)) return false;
   if (operation.kind == OperationKind::kExists) return true;
   return after.value == operation.read && MeetVersion(operation.version, after);
 }
@@ -130,14 +144,13 @@ bool StepRead(const Operation& operation, KeyState& after) {
 bool Step(const KeyState& state, const Operation& operation, const Rules& rules, int64_t now_ns,
           KeyState& after) {
   after = state;
-  if (after.present && after.expiry_ns != kNever &&
-      now_ns > after.expiry_ns + rules.expiry_error_ns) {
+  if (after.expiry_ns != kNever && now_ns > after.expiry_ns + rules.expiry_error_ns) {
     after = Vanished(after);
   }
   switch (operation.kind) {
     case OperationKind::kGet:
     case OperationKind::kExists:
-      return StepRead(operation, after);
+      return StepRead(operation, rules, after);
     case OperationKind::kIncrement:
       return StepIncrement(operation, after);
     case OperationKind::kAppend:
@@ -156,9 +169,13 @@ int64_t MayVanishFromNs(const KeyState& state, const Rules& rules) {
   return state.expiry_ns == kNever ? kNever : state.expiry_ns - rules.expiry_error_ns;
 }
 
-KeyState Vanished(const KeyState& state) {
-  KeyState after;
-  after.version = state.version;
+KeyState VanishedBy(int64_t by_ns, const KeyState& state, const Rules& rules) {
+  const bool expired =
+      state.expiry_ns != kNever && state.expiry_ns - rules.expiry_error_ns <= by_ns;
+  if (!rules.readers_differ || !expired) return Vanished(state);
+  KeyState after = state;
+  after.present = false;
+  after.lingers = true;
   return after;
 }
 

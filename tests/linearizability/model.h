@@ -14,6 +14,9 @@ struct Rules {
   // An item may vanish from this long before its expiry, and is seen by nobody from this long
   // after.
   int64_t expiry_error_ns = 0;
+  // Each reader judges expiry by its own idea of the time: within the error it may see the item or
+  // not, whatever others, the server among them, have found before.
+  bool readers_differ = false;
 };
 
 struct KeyState {
@@ -24,6 +27,8 @@ struct KeyState {
   // Of the last write, also of an item that is gone: versions grow over the life of a key.
   uint64_t version = 0;
   int64_t expiry_ns = kNever;
+  // Not present any more for the server, but readers may see it until its expiry and the error.
+  bool lingers = false;
 
   bool operator==(const KeyState&) const = default;
 };
@@ -36,6 +41,7 @@ bool Step(const KeyState& state, const Operation& operation, const Rules& rules,
 // The moment from which the item may vanish by itself; kNever if it does not, or is not there.
 int64_t MayVanishFromNs(const KeyState& state, const Rules& rules);
 
-KeyState Vanished(const KeyState& state);
+// The state after the item has vanished by itself, not later than `by_ns`.
+KeyState VanishedBy(int64_t by_ns, const KeyState& state, const Rules& rules);
 
 }  // namespace kvd::test

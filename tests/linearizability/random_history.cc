@@ -114,6 +114,12 @@ class Simulation {
     if (item.present && (evicted || at_ns >= item.vanishes_ns)) item.present = false;
   }
 
+  // A reader whose clock is ahead.
+  bool MayMiss(const Item& item, int64_t at_ns) {
+    return options_.rules.readers_differ && item.expiry_ns != kNever &&
+           at_ns >= item.expiry_ns - options_.rules.expiry_error_ns && random_.OneIn(2);
+  }
+
   void Store(Operation& operation, Value value, int64_t expiry_ns, Item& item) {
     item.present = true;
     item.value = value;
@@ -133,7 +139,7 @@ class Simulation {
     switch (operation.kind) {
       case kGet:
       case kExists:
-        if (!item.present) {
+        if (!item.present || MayMiss(item, at_ns)) {
           operation.outcome = Outcome::kNotFound;
         } else if (operation.kind == kGet) {
           operation.read = item.value;

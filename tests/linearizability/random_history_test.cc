@@ -30,6 +30,7 @@ RandomHistoryOptions AnyOptions(Random& random) {
   options.versions_told = random.OneIn(2) ? 1 : random.NextDouble();
   options.joins = random.OneIn(2);
   options.rules.eviction = random.OneIn(4);
+  options.rules.readers_differ = random.OneIn(2);
   options.rules.expiry_error_ns = static_cast<int64_t>(random.Uniform(30));
   return options;
 }
@@ -103,8 +104,9 @@ TEST_CASE("Checker: on short histories, right and wrong, it agrees with a trial 
     const bool expected = IsLinearizableByTrial(history, options.rules);
     const CheckResult result = CheckHistory(history, {.rules = options.rules});
     ++(expected ? right : wrong);
-    INFO("round " << round << " eviction " << options.rules.eviction << " expiry error "
-                  << options.rules.expiry_error_ns << " expected " << expected << "\n"
+    INFO("round " << round << " readers differ " << options.rules.readers_differ << " eviction "
+                  << options.rules.eviction << " expiry error " << options.rules.expiry_error_ns
+                  << " expected " << expected << "\n"
                   << DescribeHistory(history) << TextOf(result));
     REQUIRE(result.verdict == (expected ? Verdict::kLinearizable : Verdict::kViolation));
   }

@@ -207,7 +207,7 @@ class Searcher {
       const int64_t from_ns = MayVanishFromNs(state_, rules_);
       if (from_ns != kNever && from_ns <= FirstReturnNs()) {
         ++result_.steps;
-        const KeyState after = Vanished(state_);
+        const KeyState after = VanishedBy(FirstReturnNs(), state_, rules_);
         const int64_t now_ns = std::max(now_ns_, from_ns);
         if (IsNew(set_, after, now_ns)) {
           Take(Stage::kVanish, 0, false, after);
@@ -250,7 +250,7 @@ class Searcher {
   bool IsNew(const Key128& set, const KeyState& state, int64_t now_ns) {
     uint64_t hash = 0;
     for (const uint64_t word :
-         {uint64_t{state.present}, uint64_t{state.version_known},
+         {uint64_t{state.present}, uint64_t{state.version_known}, uint64_t{state.lingers},
           static_cast<uint64_t>(state.value.kind), state.value.word, state.version,
           static_cast<uint64_t>(state.expiry_ns), static_cast<uint64_t>(now_ns)}) {
       hash = Mix64(hash + 0x9E3779B97F4A7C15) ^ word;
