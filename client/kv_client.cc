@@ -11,6 +11,16 @@
 #include "common/base/status_macros.h"
 
 namespace kvd {
+namespace {
+
+absl::Status NoBuffer() { return absl::InvalidArgumentError("a buffer of no bytes: take one from AllocateBuffer"); }
+
+}  // namespace
+
+Buffer::Buffer(std::shared_ptr<BufferMemory> memory) : memory_(std::move(memory)) {}
+char* Buffer::data() const { return memory_ == nullptr ? nullptr : reinterpret_cast<char*>(memory_->data()); }
+size_t Buffer::size() const { return memory_ == nullptr ? 0 : memory_->size(); }
+bool Buffer::busy() const { return memory_.use_count() > 1; }
 
 class Client::Impl : public ClientCore {
  public:
@@ -67,6 +77,16 @@ absl::StatusOr<size_t> Client::GetInto(std::string_view key, std::span<char> buf
   return length;
 }
 
+absl::StatusOr<size_t> Client::GetInto(std::string_view key, const Buffer& buffer, const OperationOptions& options) {
+  if (buffer.memory_ == nullptr) return NoBuffer();
+  return impl_->GetInto(key, buffer.memory_, options);
+}
+
+absl::StatusOr<Buffer> Client::AllocateBuffer(size_t bytes) {
+  KVD_ASSIGN_OR_RETURN(std::shared_ptr<BufferMemory> memory, BufferMemory::Create(bytes));
+  return Buffer(std::move(memory));
+}
+
 absl::StatusOr<bool> Client::Exists(std::string_view key, const OperationOptions& options) {
   const absl::Status status = impl_->WithItem(key, options, [](const ItemView&) { return absl::OkStatus(); });
   if (status.ok()) return true;
@@ -84,6 +104,16 @@ absl::Status Client::MultiGet(std::span<const std::string_view> keys, std::span<
 absl::StatusOr<WriteResult> Client::Put(std::string_view key, std::string_view value, const WriteOptions& options) {
   Request request;
   KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kPut, key, value, 0, options, request));
+  return WriteResult{request.reply.version};
+}
+
+absl::StatusOr<WriteResult> Client::PutFrom(std::string_view key, const Buffer& buffer, size_t bytes,
+                                            const WriteOptions& options) {
+  if (buffer.memory_ == nullptr) return NoBuffer();
+  if (bytes > buffer.size()) return absl::InvalidArgumentError("more bytes than the buffer has");
+  Request request;
+  request.buffer = buffer.memory_;
+  KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kPut, key, {buffer.data(), bytes}, 0, options, request));
   return WriteResult{request.reply.version};
 }
 
@@ -166,11 +196,22 @@ absl::StatusOr<uint64_t> Client::Flush(std::string_view prefix, const OperationO
 // --- Many operations under way ---
 
 void Client::StartGet(std::string_view key, Async async, const OperationOptions& options) {
-  impl_->StartGet(key, nullptr, std::move(async), options);
+  impl_->StartGet(key, nullptr, nullptr, std::move(async), options);
 }
 
 void Client::StartGetInto(std::string_view key, std::span<char> buffer, Async async, const OperationOptions& options) {
-  impl_->StartGet(key, &buffer, std::move(async), options);
+  impl_->StartGet(key, &buffer, nullptr, std::move(async), options);
+}
+
+void Client::StartGetInto(std::string_view key, const Buffer& buffer, Async async, const OperationOptions& options) {
+  const std::span<char> nothing;
+  impl_->StartGet(key, buffer.memory_ == nullptr ? &nothing : nullptr, buffer.memory_, std::move(async), options);
+}
+
+void Client::StartPutFrom(std::string_view key, const Buffer& buffer, size_t bytes, Async async,
+                          const WriteOptions& options) {
+  if (buffer.memory_ == nullptr) return impl_->RefuseStart(std::move(async), NoBuffer());
+  impl_->StartPutFrom(key, buffer.memory_, bytes, std::move(async), options);
 }
 
 void Client::StartPut(std::string_view key, std::string_view value, Async async, const WriteOptions& options) {

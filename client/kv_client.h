@@ -181,6 +181,32 @@ struct ClientCounters {
   uint64_t reconnects = 0;       // sessions made after the first
 };
 
+class BufferMemory;
+
+// Memory that values are read into and written from without a copy in between. It is registered with each session that it is
+// used in, once, and outlives them. A handle; give it up (or the client) whenever you like: memory that an operation still
+// needs stays until that has ended.
+class Buffer {
+ public:
+  Buffer() = default;  // of no bytes
+  Buffer(Buffer&&) = default;
+  Buffer& operator=(Buffer&&) = default;
+
+  // Page-aligned. Yours to read and write while no operation that uses the buffer is under way.
+  char* data() const;
+  size_t size() const;
+  std::span<char> bytes() const { return {data(), size()}; }
+
+  // An operation still uses the buffer: one that was started, or one that ended with DEADLINE_EXCEEDED and that the device, or
+  // the server, is not done with. Changes in calls of the client only (Poll, for one).
+  bool busy() const;
+
+ private:
+  friend class Client;
+  explicit Buffer(std::shared_ptr<BufferMemory> memory);
+  std::shared_ptr<BufferMemory> memory_;
+};
+
 class Client {
  public:
   // `target`: "shm:PATH", a bare path beginning with '/', or empty for the default socket of this user; "rdma:HOST:PORT" or
@@ -204,6 +230,15 @@ class Client {
   // message says how long), which is then unspecified.
   absl::StatusOr<size_t> GetInto(std::string_view key, std::span<char> buffer, const OperationOptions& options = {});
 
+  // The same into a buffer of this client: over RDMA the READ itself puts the value there, over shared memory the one copy
+  // that there is. (An item with an expiry or user flags costs a copy more the first time.) INVALID_ARGUMENT: the buffer has no
+  // bytes. After DEADLINE_EXCEEDED the buffer may be busy.
+  absl::StatusOr<size_t> GetInto(std::string_view key, const Buffer& buffer, const OperationOptions& options = {});
+
+  // Memory for values of up to `bytes`. RESOURCE_EXHAUSTED, when it is first used: a limit of this process (memlock over RDMA,
+  // 64 buffers and 16 GiB per session).
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes);
+
   // One-sided, like Get, without copying the value out.
   absl::StatusOr<bool> Exists(std::string_view key, const OperationOptions& options = {});
 
@@ -218,6 +253,12 @@ class Client {
 
   // Ok once the server has acknowledged: every later GET, by any client, sees this value or a later one.
   absl::StatusOr<WriteResult> Put(std::string_view key, std::string_view value, const WriteOptions& options = {});
+
+  // The first `bytes` of the buffer. Values too long for a request are fetched from there by the server. Until this has
+  // returned, and after DEADLINE_EXCEEDED as long as the buffer is busy, it must not be changed: what the server stores would be a
+  // mixture.
+  absl::StatusOr<WriteResult> PutFrom(std::string_view key, const Buffer& buffer, size_t bytes,
+                                      const WriteOptions& options = {});
 
   // NOT_FOUND if there was nothing to delete. Of the options: deadline, and the condition IfVersion.
   absl::Status Delete(std::string_view key, const WriteOptions& options = {});
@@ -254,6 +295,9 @@ class Client {
   void StartGet(std::string_view key, Async async, const OperationOptions& options = {});
   // `buffer` stays the caller's, and untouched, until the completion.
   void StartGetInto(std::string_view key, std::span<char> buffer, Async async, const OperationOptions& options = {});
+  void StartGetInto(std::string_view key, const Buffer& buffer, Async async, const OperationOptions& options = {});
+  void StartPutFrom(std::string_view key, const Buffer& buffer, size_t bytes, Async async,
+                    const WriteOptions& options = {});
   void StartPut(std::string_view key, std::string_view value, Async async, const WriteOptions& options = {});
   void StartDelete(std::string_view key, Async async, const WriteOptions& options = {});
   void StartIncrement(std::string_view key, int64_t delta, Async async, const WriteOptions& options = {});

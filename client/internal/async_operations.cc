@@ -18,6 +18,22 @@ int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
 }  // namespace
 
+absl::Status PutInPlace(const ItemView& item, BufferMemory& buffer) {
+  if (item.value.size() > buffer.size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("the value has ", item.value.size(), " bytes, the buffer ", buffer.size()));
+  }
+  const uint8_t flags = static_cast<uint8_t>((item.expiry_unix_us != 0 ? kItemHasExpiry : 0) |
+                                             (item.user_flags != 0 ? kItemHasUserFlags : 0) |
+                                             (item.value.size() > UINT32_MAX ? kItemLongValue : 0));
+  buffer.option_bytes = OptionalBytes(flags);
+  auto* const data = reinterpret_cast<char*>(buffer.data());
+  if (item.value.data() != data && !item.value.empty()) {
+    std::memmove(data, item.value.data(), item.value.size());
+  }
+  return absl::OkStatus();
+}
+
 AsyncOperations::~AsyncOperations() {
   for (Live& live : live_) {
     if (live.stage == Stage::kRequested) connection_.requests().Withdraw(live.request);
@@ -49,6 +65,10 @@ void AsyncOperations::Begin(Live& live) {
     live.request.header = live.operation->header;
     live.request.key = live.operation->key;
     live.request.payload = live.operation->payload;
+    if (const auto& buffer = live.operation->buffer; buffer != nullptr) {
+      live.request.buffer = buffer;
+      live.request.payload = {reinterpret_cast<const char*>(buffer->data()), live.operation->buffer_payload_bytes};
+    }
     connection_.requests().Submit(live.request);
     return;
   }
@@ -66,18 +86,37 @@ void AsyncOperations::BeginGet(Live& live, Session& session) {
     if (FindInWindow(live, session)) return;
     return Ask(live);
   }
-  absl::StatusOr<ReadSlot*> slot = session.slots.Take();
-  if (!slot.ok()) return Finish(live, slot.status());
-  live.slot = *slot;
+  if (!TakeSlot(live, session)) return;
   const Slot remembered = session.locations.Find(live.hash);
   GetMachine& machine = live.slot->machine;
   Step(live, remembered == kEmptySlot ? machine.Start(key, live.hash) : machine.StartAt(key, live.hash, remembered));
 }
 
+// False: the operation has ended for want of memory.
+bool AsyncOperations::TakeSlot(Live& live, Session& session) {
+  const AsyncOperation& operation = *live.operation;
+  absl::StatusOr<ReadSlot*> slot = session.slots.Take();
+  absl::Status status = slot.status();
+  if (status.ok() && operation.buffer != nullptr) {
+    status = operation.buffer->RegisterWith(session.registrar).status();
+    if (!status.ok()) session.slots.Give(*slot);
+  }
+  if (!status.ok()) {
+    Finish(live, std::move(status));
+    return false;
+  }
+  live.slot = *slot;
+  live.slot->place = operation.buffer;
+  live.slot->key_bytes = operation.key.size();
+  return true;
+}
+
 // Loads take no time worth waiting for. False: the server has to be asked.
 bool AsyncOperations::FindInWindow(Live& live, Session& session) {
   GetMachine& machine = session.machine;
+  session.reader.PlaceItemsIn(live.operation->buffer, live.operation->key.size());
   const auto need = session.reader.Run(machine, machine.Start(live.operation->key, live.hash), INT64_MAX);
+  session.reader.PlaceItemsIn(nullptr, 0);
   if (!need.ok()) {
     live.stage = Stage::kWaiting;
     ++waiting_;
@@ -175,9 +214,7 @@ void AsyncOperations::OnGetReply(Live& live) {
       Ask(live);
     }
   } else {
-    absl::StatusOr<ReadSlot*> slot = session->slots.Take();
-    if (!slot.ok()) return Finish(live, slot.status());
-    live.slot = *slot;
+    if (!TakeSlot(live, *session)) return;
     live.stage = Stage::kReading;
     return Step(live, live.slot->machine.StartHeld(live.operation->key, live.hash, reply.slot, reply.version));
   }
@@ -209,7 +246,9 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
   if (Session* session = connection_.session(); session != nullptr && slot != kEmptySlot) {
     session->locations.Remember(live.hash, slot);
   }
-  if (!operation.has_into) {
+  if (operation.buffer != nullptr) {
+    if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok()) return Finish(live, std::move(put));
+  } else if (!operation.has_into) {
     result.value.assign(item.value);
   } else if (item.value.size() > operation.into.size()) {
     return Finish(live, absl::OutOfRangeError(absl::StrCat("the value has ", item.value.size(), " bytes, the buffer ",
@@ -227,6 +266,7 @@ void AsyncOperations::GiveSlot(Live& live) {
 void AsyncOperations::Finish(Live& live, absl::Status status) {
   if (live.operation->is_get && absl::IsNotFound(status)) ++counters_.misses;
   GiveSlot(live);
+  live.operation->buffer = nullptr;
   live.operation->result.status = std::move(status);
   done_.push_back(std::move(live.operation));
   live_.erase(live.self);

@@ -32,10 +32,16 @@ struct AsyncOperation {
   RequestHeader header{};     // writes
   std::span<char> into;       // GET into the caller's memory, if `has_into`
   bool has_into = false;
+  std::shared_ptr<BufferMemory> buffer;  // GET into it, or the payload of a write lies at its beginning
+  size_t buffer_payload_bytes = 0;
   int64_t deadline_ns = 0;
   Async async;
   Completion result;
 };
+
+// Sees to it that the item's value lies at the buffer's beginning, where a READ may have put it already. OutOfRange: it does not
+// fit.
+absl::Status PutInPlace(const ItemView& item, BufferMemory& buffer);
 
 // One thread at a time.
 class AsyncOperations final : ReadOwner {
@@ -84,6 +90,7 @@ class AsyncOperations final : ReadOwner {
 
   void Begin(Live& live);
   void BeginGet(Live& live, Session& session);
+  bool TakeSlot(Live& live, Session& session);
   bool FindInWindow(Live& live, Session& session);
   void Step(Live& live, GetMachine::Need need);
   void OnRead(ReadTicket& ticket) override;

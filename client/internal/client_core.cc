@@ -68,7 +68,25 @@ absl::Status ClientCore::WithItemByMachine(std::string_view key, const Operation
   }
 }
 
+absl::StatusOr<size_t> ClientCore::GetInto(std::string_view key, const std::shared_ptr<BufferMemory>& buffer,
+                                           const OperationOptions& options) {
+  size_t length = 0;
+  into_ = buffer;
+  const absl::Status status = WithItem(key, options, [&](const ItemView& item) {
+    length = item.value.size();
+    return PutInPlace(item, *buffer);
+  });
+  into_ = nullptr;
+  if (Session* session = connection_.session()) session->reader.PlaceItemsIn(nullptr, 0);
+  if (!status.ok()) return status;
+  return length;
+}
+
 absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_t deadline_ns, UseItem use) {
+  if (into_ != nullptr) [[unlikely]] {
+    if (!session.mapped()) KVD_RETURN_IF_ERROR(into_->RegisterWith(session.registrar).status());
+    session.reader.PlaceItemsIn(into_, key.size());
+  }
   const uint64_t hash = session.Hash(key);
   const Slot remembered = session.locations.Find(hash);
   GetMachine& machine = session.machine;

@@ -51,6 +51,10 @@ class ClientCore : Connection::Listener {
     return WithItemByMachine(key, options, [&use](const ItemView& found) { return use(found); });
   }
 
+  // The value lies at the buffer's beginning afterwards; returns its length.
+  absl::StatusOr<size_t> GetInto(std::string_view key, const std::shared_ptr<BufferMemory>& buffer,
+                                 const OperationOptions& options);
+
   absl::Status MultiGet(std::span<const std::string_view> keys, std::span<GetResult> results,
                         const OperationOptions& options);
 
@@ -60,6 +64,7 @@ class ClientCore : Connection::Listener {
   absl::Status CallForOk(Request& request, int64_t deadline_ns);
 
   // A write: one request, sent and answered.
+  // `request.buffer` may be set: the payload then lies at its beginning.
   absl::Status Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
                      const WriteOptions& options, Request& request);
 
@@ -68,7 +73,15 @@ class ClientCore : Connection::Listener {
   absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info, const WriteOptions& options);
 
   // `into`: null, or the caller's memory.
-  void StartGet(std::string_view key, const std::span<char>* into, Async async, const OperationOptions& options);
+  void StartGet(std::string_view key, const std::span<char>* into, std::shared_ptr<BufferMemory> buffer, Async async,
+                const OperationOptions& options);
+  void StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory> buffer, size_t bytes, Async async,
+                    const WriteOptions& options);
+  void RefuseStart(Async async, absl::Status status) {
+    auto operation = std::make_unique<AsyncOperation>();
+    operation->async = std::move(async);
+    async_.Refuse(std::move(operation), std::move(status));
+  }
   void StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument, Async async,
                   const WriteOptions& options);
 
@@ -152,6 +165,7 @@ class ClientCore : Connection::Listener {
   uint64_t watched_session_ = 0;  // by its number
   bool asleep_ = false;           // PrepareToSleep has returned true
   Request request_;  // of the blocking operation at hand
+  std::shared_ptr<BufferMemory> into_;  // where the GET at hand wants its value
   const uint32_t fork_generation_;
   uint64_t window_finds_ = 0;
   uint64_t window_location_hits_ = 0;

@@ -1,4 +1,5 @@
 // Writes: one, many at once, and those that are started and not waited for.
+#include <algorithm>
 #include <utility>
 
 #include "client/internal/client_core.h"
@@ -93,8 +94,8 @@ void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_vie
   async_.Start(std::move(operation));
 }
 
-void ClientCore::StartGet(std::string_view key, const std::span<char>* into, Async async,
-                          const OperationOptions& options) {
+void ClientCore::StartGet(std::string_view key, const std::span<char>* into, std::shared_ptr<BufferMemory> buffer,
+                          Async async, const OperationOptions& options) {
   auto operation = std::make_unique<AsyncOperation>();
   operation->async = std::move(async);
   operation->is_get = true;
@@ -102,10 +103,26 @@ void ClientCore::StartGet(std::string_view key, const std::span<char>* into, Asy
     return async_.Refuse(std::move(operation), std::move(status));
   }
   operation->key = key;
+  operation->buffer = std::move(buffer);
   if (into != nullptr) {
     operation->into = *into;
     operation->has_into = true;
   }
+  operation->deadline_ns = DeadlineNs(options.deadline);
+  async_.Start(std::move(operation));
+}
+
+void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory> buffer, size_t bytes, Async async,
+                              const WriteOptions& options) {
+  auto operation = std::make_unique<AsyncOperation>();
+  operation->async = std::move(async);
+  const std::string_view payload(reinterpret_cast<const char*>(buffer->data()), std::min(bytes, buffer->size()));
+  absl::Status status = forked() ? Forked() : Prepare(Opcode::kPut, key, payload, options, operation->header);
+  if (status.ok() && bytes > buffer->size()) status = absl::InvalidArgumentError("more bytes than the buffer has");
+  if (!status.ok()) return async_.Refuse(std::move(operation), std::move(status));
+  operation->key = key;
+  operation->buffer = std::move(buffer);
+  operation->buffer_payload_bytes = bytes;
   operation->deadline_ns = DeadlineNs(options.deadline);
   async_.Start(std::move(operation));
 }

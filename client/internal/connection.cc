@@ -47,7 +47,7 @@ void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
   next_look_ns_ = NowNs() + kLookForBetterNs;
   session_ = std::move(session);
   ++sessions_;
-  requests_.Attach(*session_->channel, same && (welcome.flags & kWelcomeRepliesKept) != 0);
+  requests_.Attach(*session_->channel, session_->registrar, same && (welcome.flags & kWelcomeRepliesKept) != 0);
 }
 
 absl::Status Connection::TryConnect(int64_t deadline_ns) {
@@ -96,6 +96,7 @@ absl::Status Connection::Wait(int64_t deadline_ns) {
 void Connection::Advance() {
   if (session_ == nullptr) return;
   const absl::Status read = session_->reads.Pump();
+  session_->reader.ForgetIfDone();
   const absl::Status requested = requests_.Pump();
   TakeClock();
   if (absl::IsDataLoss(requested)) return End();

@@ -1,6 +1,7 @@
 #include "client/internal/read_slots.h"
 
 #include "common/base/status_macros.h"
+#include "common/layout/item.h"
 
 namespace kvd {
 namespace {
@@ -20,6 +21,10 @@ absl::StatusOr<std::byte*> ReadSlot::BufferFor(const GetMachine::Read& read) {
     case GetMachine::Into::kScratch:
       return small.data();
     case GetMachine::Into::kItem:
+      if (place != nullptr) {
+        const uint64_t before_value = kItemHeaderBytes + place->option_bytes + key_bytes;
+        if (std::byte* const at = place->PlaceFor(before_value, read.length); at != nullptr) return at;
+      }
       if (read.length <= kItemBytes) return small.data() + kScratchBytes;
       return large.AtLeast(read.length);
     case GetMachine::Into::kBucket:

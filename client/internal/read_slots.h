@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/internal/buffer_memory.h"
 #include "client/internal/get_machine.h"
 #include "client/internal/read_buffer.h"
 #include "client/internal/read_queue.h"
@@ -25,6 +26,8 @@ struct ReadSlot {
   ReadTicket ticket;
   std::span<std::byte> small;  // this slot's part of its block
   ReadBuffer large;            // items that do not fit it
+  std::shared_ptr<BufferMemory> place;  // or where values are wanted
+  uint64_t key_bytes = 0;               // then of the key that is looked for
 };
 
 // Grows with the number of GETs under way at once, by blocks of memory so that there are few to register, and keeps what it
@@ -43,7 +46,10 @@ class ReadSlots final : ReadOwner {
 
   // Takes the slot back: at once, or, if its READ may still land in its memory, when that is done.
   void Give(ReadSlot* slot) {
-    if (slot->ticket.done) return free_.push_back(slot);
+    if (slot->ticket.done) {
+      slot->place = nullptr;
+      return free_.push_back(slot);
+    }
     slot->ticket.owner = this;
     slot->ticket.context = slot;
   }
@@ -53,7 +59,11 @@ class ReadSlots final : ReadOwner {
 
  private:
   absl::Status Grow();
-  void OnRead(ReadTicket& ticket) override { free_.push_back(static_cast<ReadSlot*>(ticket.context)); }
+  void OnRead(ReadTicket& ticket) override {
+    auto* const slot = static_cast<ReadSlot*>(ticket.context);
+    slot->place = nullptr;
+    free_.push_back(slot);
+  }
 
   ClientChannel& channel_;
   RegionMap& map_;

@@ -43,7 +43,7 @@ absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::
     // Given up at its deadline: until it completes it may still land in a buffer, and over bytes judged in the meantime.
     KVD_RETURN_IF_ERROR(AwaitPosted(deadline_ns));
   }
-  KVD_ASSIGN_OR_RETURN(std::byte* const into, buffers_[static_cast<size_t>(read.into)].AtLeast(read.length));
+  KVD_ASSIGN_OR_RETURN(std::byte* const into, PlaceOf(read));
   ++reads_;
   read_bytes_ += read.length;
   if (!window_.empty()) {
@@ -53,7 +53,20 @@ absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::
   } else {
     KVD_RETURN_IF_ERROR(PostAndWait(read, into, deadline_ns));
   }
+  landing_ = nullptr;
   return std::span<const std::byte>(into, read.length);
+}
+
+absl::StatusOr<std::byte*> RegionReader::PlaceOf(const GetMachine::Read& read) {
+  landing_ = nullptr;
+  if (place_ != nullptr && read.into == GetMachine::Into::kItem) [[unlikely]] {
+    const uint64_t before_value = kItemHeaderBytes + place_->option_bytes + place_key_bytes_;
+    if (std::byte* const at = place_->PlaceFor(before_value, read.length); at != nullptr) {
+      landing_ = place_;
+      return at;
+    }
+  }
+  return buffers_[static_cast<size_t>(read.into)].AtLeast(read.length);
 }
 
 absl::Status RegionReader::PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns) {

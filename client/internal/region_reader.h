@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/internal/buffer_memory.h"
 #include "client/internal/get_machine.h"
 #include "client/internal/read_buffer.h"
 #include "client/internal/read_queue.h"
@@ -24,6 +27,18 @@ class RegionReader {
   // points into this reader's buffers: valid until the next read. Blocks up to the monotonic clock's `deadline_ns`:
   // DeadlineExceeded, or the channel's status. Nothing is returned unless the server was alive after it was read.
   absl::StatusOr<GetMachine::Need> Run(GetMachine& machine, GetMachine::Need need, int64_t deadline_ns);
+
+  // From now on items are read so that their values lie in `buffer`, where they fit: `key_bytes` is the length of the key that
+  // is looked for. Null: in the reader's own memory again.
+  void PlaceItemsIn(std::shared_ptr<BufferMemory> buffer, uint64_t key_bytes) {
+    place_ = std::move(buffer);
+    place_key_bytes_ = key_bytes;
+  }
+
+  // Lets go of a buffer that a READ given up at its deadline was under way to, once it has ended.
+  void ForgetIfDone() {
+    if (ticket_.done) landing_ = nullptr;
+  }
 
   // One read, for iteration. The bytes are valid until the next read into the same buffer. Errors as Run.
   absl::StatusOr<std::span<const std::byte>> Read(const GetMachine::Read& read, int64_t deadline_ns);
@@ -44,6 +59,7 @@ class RegionReader {
   uint64_t read_bytes() const { return read_bytes_; }
 
  private:
+  absl::StatusOr<std::byte*> PlaceOf(const GetMachine::Read& read);
   absl::Status PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns);
   absl::Status AwaitPosted(int64_t deadline_ns);
 
@@ -51,6 +67,9 @@ class RegionReader {
   ReadQueue& queue_;
   const std::span<const std::byte> window_;
   ReadBuffer buffers_[3];  // by GetMachine::Into
+  std::shared_ptr<BufferMemory> place_;
+  uint64_t place_key_bytes_ = 0;
+  std::shared_ptr<BufferMemory> landing_;  // that the READ under way lands in
   uint64_t reads_ = 0;
   uint64_t read_bytes_ = 0;
   ReadTicket ticket_;  // not done after a deadline: its READ may still land

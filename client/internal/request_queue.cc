@@ -25,8 +25,9 @@ RequestQueue::~RequestQueue() {
   if (channel_ != nullptr) Detach();
 }
 
-void RequestQueue::Attach(ClientChannel& channel, bool replies_kept) {
+void RequestQueue::Attach(ClientChannel& channel, std::shared_ptr<Registrar> registrar, bool replies_kept) {
   channel_ = &channel;
+  registrar_ = std::move(registrar);
   // Those that have an id stand in front, in the order in which they were sent.
   std::deque<Waiting> waiting = std::exchange(waiting_, {});
   for (Waiting& one : waiting) {
@@ -51,6 +52,7 @@ void RequestQueue::Detach() {
   sent_.clear();
   if (!idle_.bytes.empty()) channel_->Free(std::exchange(idle_, {}));
   channel_ = nullptr;
+  registrar_ = nullptr;
 }
 
 void RequestQueue::Submit(Request& request) {
@@ -101,16 +103,13 @@ absl::Status RequestQueue::SendOne(const Waiting& waiting) {
   TransferBuffer staged;
   if (frame.bytes() > channel_->welcome().frame_bytes) {
     TransferBuffer source;
-    if (request.registered != nullptr) {
-      source = *request.registered;
-    } else {
-      auto copied = Stage(request.payload);
-      if (!copied.ok()) {
-        if (absl::IsResourceExhausted(copied.status())) request.status = copied.status();
-        return copied.status();
-      }
-      source = staged = *copied;
+    auto lies = request.buffer != nullptr ? request.buffer->RegisterWith(registrar_) : Stage(request.payload);
+    if (!lies.ok()) {
+      if (absl::IsResourceExhausted(lies.status())) request.status = lies.status();
+      return lies.status();
     }
+    source = *lies;
+    if (request.buffer == nullptr) staged = source;
     header.flags |= kRequestPull;
     header.pull_address = source.address;
     header.pull_key = source.key;
@@ -126,7 +125,7 @@ absl::Status RequestQueue::SendOne(const Waiting& waiting) {
     ++repeats_;
   }
   ++requests_;
-  sent_.push_back(Sent{header.request_id, &request, staged});
+  sent_.push_back(Sent{header.request_id, &request, staged, request.buffer});
   return absl::OkStatus();
 }
 
@@ -166,7 +165,7 @@ absl::Status RequestQueue::TakeReply(const ReplyView& reply) {
   if (sent == sent_.end()) return absl::DataLossError("the server's reply broke the format: it answers no request");
   Request* const request = sent->request;
   if (!sent->staged.bytes.empty()) Unstage(sent->staged);
-  *sent = sent_.back();
+  *sent = std::move(sent_.back());
   sent_.pop_back();
   if (request == nullptr) return absl::OkStatus();
   if (reply.header.opcode != request->header.opcode) {
@@ -225,7 +224,7 @@ void RequestQueue::Notify(RequestHeader header, std::string_view key, std::strin
   if (!channel_->Send({std::as_bytes(std::span(&header, 1)), key, payload}).ok()) return;
   ++last_id_;
   ++requests_;
-  sent_.push_back(Sent{header.request_id, nullptr, {}});
+  sent_.push_back(Sent{header.request_id, nullptr, {}, nullptr});
 }
 
 }  // namespace kvd

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/internal/buffer_memory.h"
 #include "common/protocol/request_codec.h"
 #include "common/transport/client_channel.h"
 
@@ -21,8 +23,8 @@ struct Request {
   RequestHeader header{};
   std::string_view key;
   std::string_view payload;
-  // Where the payload lies for the server to pull, if it need not be copied for that; null: nowhere.
-  const TransferBuffer* registered = nullptr;
+  // The buffer that the payload begins, so that it need not be copied for the server to pull it; or null.
+  std::shared_ptr<BufferMemory> buffer;
   void* owner = nullptr;  // not null: the request is handed back by TakeFinished
 
   // Once done. Ok: answered, by `reply` and `reply_payload`, whatever they say. Unknown: a write that was sent, and whose
@@ -44,7 +46,7 @@ class RequestQueue {
   // A session begins. What was sent and not answered in the last one goes first: under its old id, as a repeat, if
   // `replies_kept` (the server still knows which of them it executed); otherwise writes end as Unknown and the rest is
   // asked anew. `channel` outlives the session.
-  void Attach(ClientChannel& channel, bool replies_kept);
+  void Attach(ClientChannel& channel, std::shared_ptr<Registrar> registrar, bool replies_kept);
 
   // The session has ended, and its channel goes after this call.
   void Detach();
@@ -88,6 +90,7 @@ class RequestQueue {
     uint64_t id = 0;
     Request* request = nullptr;  // null: withdrawn, or a notification
     TransferBuffer staged;
+    std::shared_ptr<BufferMemory> buffer;  // that the server may pull from
   };
 
   absl::Status Send();
@@ -99,6 +102,7 @@ class RequestQueue {
   void Finish(Request& request, absl::Status status);
 
   ClientChannel* channel_ = nullptr;  // null: no session
+  std::shared_ptr<Registrar> registrar_;
   std::deque<Waiting> waiting_;
   std::vector<Sent> sent_;  // as many as credits: few enough to look through
   std::deque<Request*> finished_;

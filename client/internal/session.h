@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "client/internal/buffer_memory.h"
 #include "client/internal/get_machine.h"
 #include "client/internal/location_cache.h"
 #include "client/internal/read_queue.h"
@@ -38,6 +39,7 @@ struct Session {
         slots(*channel, map, whole_buckets),
         window_get(options.read_whole_buckets ? nullptr : channel->window().data(), map),
         locations(options.location_cache_entries),
+        registrar(std::make_shared<Registrar>(Registrar{channel.get()})),
         hash_seed(map.geometry().hash_seed()) {}
 
   uint64_t Hash(std::string_view key) const { return HashKey(key, hash_seed); }
@@ -53,6 +55,7 @@ struct Session {
   ReadSlots slots;  // for GETs that are started
   WindowGet window_get;
   LocationCache locations;
+  std::shared_ptr<Registrar> registrar;  // of buffers that outlive the session
   const uint64_t hash_seed;
 };
 

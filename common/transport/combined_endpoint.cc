@@ -22,16 +22,19 @@ ChannelId Own(ChannelId outer) { return ChannelId{static_cast<uint64_t>(outer) &
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CombinedEndpoint>> CombinedEndpoint::Create(std::vector<ServerEndpoint*> parts) {
+absl::StatusOr<std::unique_ptr<CombinedEndpoint>> CombinedEndpoint::Create(
+    std::vector<ServerEndpoint*> parts) {
   KVD_CHECK(!parts.empty() && parts.size() <= 256);
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (epoll.get() < 0) return ErrnoStatus(errno, "epoll_create1");
   for (ServerEndpoint* part : parts) {
     epoll_event event{};
     event.events = EPOLLIN;
-    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, part->event_fd(), &event) != 0) return ErrnoStatus(errno, "epoll_ctl");
+    if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, part->event_fd(), &event) != 0)
+      return ErrnoStatus(errno, "epoll_ctl");
   }
-  return std::unique_ptr<CombinedEndpoint>(new CombinedEndpoint(std::move(parts), std::move(epoll)));
+  return std::unique_ptr<CombinedEndpoint>(
+      new CombinedEndpoint(std::move(parts), std::move(epoll)));
 }
 
 ServerEndpoint& CombinedEndpoint::PartOf(ChannelId channel) const {
@@ -44,7 +47,8 @@ size_t CombinedEndpoint::Poll(std::span<ServerEvent> events) {
   for (size_t i = 0; i < parts_.size(); ++i) {
     const size_t part = (first_ + i) % parts_.size();
     const size_t taken = parts_[part]->Poll(events.subspan(count));
-    for (ServerEvent& event : events.subspan(count, taken)) event.channel = Outer(part, event.channel);
+    for (ServerEvent& event : events.subspan(count, taken))
+      event.channel = Outer(part, event.channel);
     count += taken;
   }
   first_ = (first_ + 1) % parts_.size();
@@ -59,7 +63,8 @@ void CombinedEndpoint::Flush() {
   for (ServerEndpoint* part : parts_) part->Flush();
 }
 
-absl::Status CombinedEndpoint::Pull(ChannelId channel, const PullSource& source, std::byte* into, uint64_t pull_id) {
+absl::Status CombinedEndpoint::Pull(ChannelId channel, const PullSource& source, std::byte* into,
+                                    uint64_t pull_id) {
   return PartOf(channel).Pull(Own(channel), source, into, pull_id);
 }
 

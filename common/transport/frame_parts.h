@@ -1,4 +1,5 @@
-// A frame in the pieces in which its sender holds it, so that nobody joins them before the transport copies them.
+// A frame in the pieces in which its sender holds it, so that nobody joins them before the
+// transport copies them.
 #pragma once
 
 #include <cstddef>

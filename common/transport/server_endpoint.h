@@ -1,8 +1,10 @@
-// The server's end of a transport: one ServerTransport per kind, with one ServerEndpoint per poller.
+// The server's end of a transport: one ServerTransport per kind, with one ServerEndpoint per
+// poller.
 //
-// The transport's own thread accepts, asks Admission and hands each admitted channel to one endpoint; from then on only
-// that endpoint's poller touches it. Over RDMA the hello itself arrives among the endpoint's messages, so there a
-// handshake ends only while the endpoint is polled, or slept on as PrepareToSleep says.
+// The transport's own thread accepts, asks Admission and hands each admitted channel to one
+// endpoint; from then on only that endpoint's poller touches it. Over RDMA the hello itself arrives
+// among the endpoint's messages, so there a handshake ends only while the endpoint is polled, or
+// slept on as PrepareToSleep says.
 #pragma once
 
 #include <sys/types.h>
@@ -30,13 +32,14 @@ struct PeerIdentity {
   gid_t gid = 0;
 };
 
-// Decides who becomes a session. Called from transport threads; must be thread-safe and must not block.
+// Decides who becomes a session. Called from transport threads; must be thread-safe and must not
+// block.
 class Admission {
  public:
   virtual ~Admission() = default;
-  // The answer to a Hello that ParseHello accepted. If its status is kAdmitted, the transport fills in what is its own
-  // (region_address, region_key) and calls Gone exactly once for that session_id when the channel ends, also when it
-  // never reached a poller.
+  // The answer to a Hello that ParseHello accepted. If its status is kAdmitted, the transport fills
+  // in what is its own (region_address, region_key) and calls Gone exactly once for that session_id
+  // when the channel ends, also when it never reached a poller.
   virtual Welcome Admit(const PeerIdentity& peer, const Hello& hello) = 0;
   virtual void Gone(uint64_t session_id) = 0;
   // The transport refused a client itself, before or after it asked Admit.
@@ -48,7 +51,8 @@ struct ServerEvent {
     kOpened,    // a channel was admitted: `hello` and `peer` describe it
     kRequest,   // `frame` is a private copy: the peer cannot change it any more
     kPullDone,  // the pull `pull_id` has ended; `ok` says whether all bytes arrived
-    kClosed,    // the channel is gone, its pulls are over; `error` is the cause; the last event of this channel
+    kClosed,    // the channel is gone, its pulls are over; `error` is the cause; the last event of
+                // this channel
   };
   Kind kind = Kind::kRequest;
   bool ok = false;
@@ -57,7 +61,7 @@ struct ServerEvent {
   std::span<const std::byte> frame;
   const Hello* hello = nullptr;
   const PeerIdentity* peer = nullptr;
-  uint64_t session_id = 0;      // kOpened
+  uint64_t session_id = 0;  // kOpened
   const absl::Status* error = nullptr;
 };
 
@@ -73,24 +77,28 @@ class ServerEndpoint {
  public:
   virtual ~ServerEndpoint() = default;
 
-  // Takes up to events.size() events; never blocks. Everything that events point to is valid until the next Poll.
+  // Takes up to events.size() events; never blocks. Everything that events point to is valid until
+  // the next Poll.
   virtual size_t Poll(std::span<ServerEvent> events) = 0;
 
-  // Answers a request of the channel; the credit that the request held goes back with it. At most frame_bytes. A
-  // channel that has gone swallows it. Replies may be held back until Flush.
+  // Answers a request of the channel; the credit that the request held goes back with it. At most
+  // frame_bytes. A channel that has gone swallows it. Replies may be held back until Flush.
   virtual void Reply(ChannelId channel, const FrameParts& frame) = 0;
   virtual void Flush() = 0;
 
-  // Starts fetching the peer's bytes into `into` (source.length bytes of the region, which stay reserved until
-  // kPullDone or kClosed). InvalidArgument: the source cannot be (outside the peer's buffer, unknown key); no event
-  // follows then. May complete at once; the event still comes by Poll.
-  virtual absl::Status Pull(ChannelId channel, const PullSource& source, std::byte* into, uint64_t pull_id) = 0;
+  // Starts fetching the peer's bytes into `into` (source.length bytes of the region, which stay
+  // reserved until kPullDone or kClosed). InvalidArgument: the source cannot be (outside the peer's
+  // buffer, unknown key); no event follows then. May complete at once; the event still comes by
+  // Poll.
+  virtual absl::Status Pull(ChannelId channel, const PullSource& source, std::byte* into,
+                            uint64_t pull_id) = 0;
 
-  // Ends the channel; kClosed follows with this cause. The peer can read the reason if the transport can carry it.
+  // Ends the channel; kClosed follows with this cause. The peer can read the reason if the
+  // transport can carry it.
   virtual void Close(ChannelId channel, const absl::Status& reason) = 0;
 
-  // Arms wake-ups. True: nothing is pending and the poller may block on event_fd() until it is readable; false: poll
-  // again. After waking, the next Poll disarms.
+  // Arms wake-ups. True: nothing is pending and the poller may block on event_fd() until it is
+  // readable; false: poll again. After waking, the next Poll disarms.
   virtual bool PrepareToSleep() = 0;
   virtual int event_fd() const = 0;
 };

@@ -231,9 +231,12 @@ TEST_CASE(
   CHECK(outcome.wrong.empty());
   CHECK(outcome.served + static_cast<int>(outcome.refused.size()) == kProcesses * kThreads);
   CHECK(outcome.served > kProcesses * kThreads / 2);
-  // A machine that is busy enough lets some say hello too late.
-  for (const std::string& line : outcome.refused)
-    CHECK_THAT(line, Catch::Contains("no hello within"));
+  // A machine that is busy enough lets some say hello, or go on after it, too late.
+  for (const std::string& line : outcome.refused) {
+    CHECK_THAT(line, Catch::Contains("no hello within") ||
+                         Catch::Contains("the connection ended while it was made") ||
+                         Catch::Contains("the server ended the connection while it was made"));
+  }
   Held expected = before;
   expected.heap_used_bytes = Stat(*rig.observer, "heap_used_bytes");  // their items stay
   rig.RequireBackTo(expected);
@@ -256,7 +259,8 @@ TEST_CASE(
     const bool is_full = line.find("--max_clients=12") != std::string::npos;
     full += is_full ? 1 : 0;
     INFO(line);
-    CHECK((is_full || line.find("no hello within") != std::string::npos));
+    CHECK((is_full || line.find("no hello within") != std::string::npos ||
+           line.find("while it was made") != std::string::npos));
   }
   CHECK(full > 0);
   Held expected = before;

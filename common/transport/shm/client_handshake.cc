@@ -18,7 +18,7 @@
 #include "common/protocol/handshake.h"
 #include "common/transport/shm/default_path.h"
 #include "common/transport/shm/region_window.h"
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/unix_socket.h"
 
 namespace kvd {

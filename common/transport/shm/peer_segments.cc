@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/descriptor_closer.h"
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 
 namespace kvd {
 namespace {

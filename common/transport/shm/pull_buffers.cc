@@ -1,7 +1,6 @@
 #include "common/transport/shm/pull_buffers.h"
 
 #include <poll.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
-#include "common/layout/units.h"
-#include "common/transport/shm/sealed_memory.h"
 #include "common/transport/shm/session_segment.h"
 #include "common/transport/shm/unix_socket.h"
 
@@ -22,7 +19,7 @@ namespace {
 // would wait.
 constexpr int kSocketFullWaitMs = 50;
 
-absl::Status Register(int socket, const SegmentNotice& notice, int fd) {
+absl::Status SendRegistration(int socket, const SegmentNotice& notice, int fd) {
   const std::span<const std::byte> packet = std::as_bytes(std::span(&notice, 1));
   const int fds[] = {fd};
   int error = SendPacket(socket, packet, fds);
@@ -43,7 +40,14 @@ absl::Status Register(int socket, const SegmentNotice& notice, int fd) {
 }  // namespace
 
 absl::StatusOr<TransferBuffer> PullBuffers::Allocate(size_t bytes) {
-  if (bytes == 0) return absl::InvalidArgumentError("a buffer of 0 bytes");
+  KVD_RETURN_IF_ERROR(CheckRoom(bytes));  // before the memory is there
+  KVD_ASSIGN_OR_RETURN(std::shared_ptr<SharedPages> pages, SharedPages::Create(bytes));
+  KVD_ASSIGN_OR_RETURN(TransferBuffer buffer, Register(std::move(pages)));
+  buffer.bytes = buffer.bytes.first(bytes);
+  return buffer;
+}
+
+absl::Status PullBuffers::CheckRoom(size_t bytes) {
   SendForgets();
   if (buffers_.size() + forgets_.size() >= kPullSegmentsMax) {
     return absl::ResourceExhaustedError(
@@ -54,20 +58,18 @@ absl::StatusOr<TransferBuffer> PullBuffers::Allocate(size_t bytes) {
                                                      bytes_, " in use; the limit of a session is ",
                                                      kPullBytesMax));
   }
-  const uint64_t length = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-  KVD_ASSIGN_OR_RETURN(UniqueFd fd, MakeSealedMemory({.name = "kvd-buffer", .bytes = length}));
-  MappedMemory::Options options;
-  options.fd = fd.get();
-  options.length_bytes = length;
-  options.protection = PROT_READ | PROT_WRITE;
-  KVD_ASSIGN_OR_RETURN(MappedMemory memory, MappedMemory::Map(options));
+  return absl::OkStatus();
+}
 
+absl::StatusOr<TransferBuffer> PullBuffers::Register(std::shared_ptr<SharedPages> pages) {
+  const uint64_t length = pages->length_bytes();
+  KVD_RETURN_IF_ERROR(CheckRoom(length));
   const SegmentNotice notice{static_cast<uint32_t>(SegmentAction::kRegister), next_id_, length};
-  KVD_RETURN_IF_ERROR(Register(socket_, notice, fd.get()));
+  KVD_RETURN_IF_ERROR(SendRegistration(socket_, notice, pages->fd()));
   TransferBuffer buffer;
-  buffer.bytes = std::span(memory.base(), bytes);
+  buffer.bytes = std::span(pages->base(), length);
   buffer.key = next_id_;
-  buffers_.push_back(Buffer{next_id_, std::move(memory)});
+  buffers_.push_back(Buffer{next_id_, std::move(pages)});
   bytes_ += length;
   if (++next_id_ == 0) next_id_ = 1;
   return buffer;
@@ -77,7 +79,7 @@ void PullBuffers::Free(const TransferBuffer& buffer) {
   const auto found = std::find_if(buffers_.begin(), buffers_.end(),
                                   [&](const Buffer& entry) { return entry.id == buffer.key; });
   if (found == buffers_.end()) return;
-  forgets_.push_back(Forget{found->id, found->memory.length_bytes()});
+  forgets_.push_back(Forget{found->id, found->pages->length_bytes()});
   buffers_.erase(found);
   SendForgets();
 }

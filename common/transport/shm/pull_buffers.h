@@ -4,12 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/base/mapped_memory.h"
 #include "common/transport/client_channel.h"
+#include "common/transport/shared_pages.h"
 
 namespace kvd {
 
@@ -21,6 +22,7 @@ class PullBuffers {
   // As ClientChannel says. DeadlineExceeded: the server does not take what is in the socket, which
   // is waited for some milliseconds at most.
   absl::StatusOr<TransferBuffer> Allocate(size_t bytes);
+  absl::StatusOr<TransferBuffer> Register(std::shared_ptr<SharedPages> pages);
   void Free(const TransferBuffer& buffer);  // never blocks
 
  private:
@@ -32,9 +34,10 @@ class PullBuffers {
 
   struct Buffer {
     uint32_t id;
-    MappedMemory memory;
+    std::shared_ptr<SharedPages> pages;
   };
 
+  absl::Status CheckRoom(size_t bytes);
   void SendForgets();
 
   int socket_;

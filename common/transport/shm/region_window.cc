@@ -13,7 +13,7 @@
 #include "common/base/units.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/racy_copy.h"
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 
 namespace kvd {
 namespace {

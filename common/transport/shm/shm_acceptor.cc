@@ -22,7 +22,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/protocol/handshake.h"
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/session_segment.h"
 #include "common/transport/shm/unix_socket.h"
 

@@ -74,6 +74,10 @@ class Channel final : public ClientChannel {
     KVD_RETURN_IF_ERROR(status());
     return buffers_.Allocate(bytes);
   }
+  absl::StatusOr<TransferBuffer> Register(std::shared_ptr<SharedPages> pages) override {
+    KVD_RETURN_IF_ERROR(status());
+    return buffers_.Register(std::move(pages));
+  }
   void Free(const TransferBuffer& buffer) override { buffers_.Free(buffer); }
 
   size_t reads_max() const override { return kReadsMax; }

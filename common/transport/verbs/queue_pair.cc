@@ -92,7 +92,11 @@ absl::Status QueuePair::ConnectByCm(rdma_cm_id* id, const ReadDepth& depth) {
 absl::Status QueuePair::GrantRemoteRead() {
   ibv_qp_attr attributes{};
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ;
-  return Modify(attributes, IBV_QP_ACCESS_FLAGS, "remote reads");
+  const absl::Status granted = Modify(attributes, IBV_QP_ACCESS_FLAGS, "remote reads");
+  if (!absl::IsInvalidArgument(granted)) return granted;
+  // The attributes are always right; what is wrong is the state, since the peer has gone meanwhile.
+  return absl::UnavailableError(
+      absl::StrCat("the connection ended while it was made: ", granted.message()));
 }
 
 void QueuePair::ToError() {

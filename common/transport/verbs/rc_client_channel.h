@@ -42,6 +42,10 @@ class RcClientChannel final : public ClientChannel {
     KVD_RETURN_IF_ERROR(broken_);
     return buffers_.Allocate(bytes);
   }
+  absl::StatusOr<TransferBuffer> Register(std::shared_ptr<SharedPages> pages) override {
+    KVD_RETURN_IF_ERROR(broken_);
+    return buffers_.Register(std::move(pages));
+  }
   // Waits for READs into it, which takes no longer than a device takes to give its peer up, and
   // ends the session where that is no end.
   void Free(const TransferBuffer& buffer) override;

@@ -82,6 +82,11 @@ absl::Status RcClientChannel::Probe(int64_t deadline_ns) {
   for (const uint64_t wanted : kProbeBytes) {
     const uint64_t bytes = std::min(wanted, welcome_.region_bytes / 8 * 8);
     const absl::Status read = ProbeRead(bytes, deadline_ns);
+    // Flushed, because the server ended the connection: that says nothing of the path.
+    if (absl::IsUnavailable(read) && !broken_.ok() && !path_is_dead_) {
+      return absl::UnavailableError(
+          absl::StrCat("the server ended the connection while it was made: ", read.message()));
+    }
     if (absl::IsUnavailable(read) && arrived_bytes == 0) {
       return absl::UnavailableError(
           absl::StrCat("connected to ", path_.name,

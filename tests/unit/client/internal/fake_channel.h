@@ -48,6 +48,11 @@ class FakeChannel : public ClientChannel {
     memory = std::make_unique<ExactBuffer>(bytes);
     return TransferBuffer{memory->bytes(), key * uint64_t{1000}, key};
   }
+  absl::StatusOr<TransferBuffer> Register(std::shared_ptr<SharedPages> pages) override {
+    const uint32_t key = next_key_++;
+    buffers_[key] = nullptr;
+    return TransferBuffer{std::span(pages->base(), pages->length_bytes()), key * uint64_t{1000}, key};
+  }
   void Free(const TransferBuffer& buffer) override {
     frees_unknown += buffers_.erase(buffer.key) == 1 ? 0 : 1;
   }

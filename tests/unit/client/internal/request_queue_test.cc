@@ -22,7 +22,7 @@ RequestHeader Header(Opcode opcode) {
 }
 
 struct Fixture {
-  Fixture() { queue.Attach(channel, false); }
+  Fixture() { queue.Attach(channel, nullptr, false); }
 
   // As the blocking operations do it.
   absl::StatusOr<ReplyView> Call(RequestHeader header, std::string_view key,
@@ -249,7 +249,7 @@ TEST_CASE_METHOD(Fixture,
   next.on_send = [&next](const FakeChannel::Sent& sent) {
     next.Answer(sent.header.request_id, "again");
   };
-  queue.Attach(next, true);
+  queue.Attach(next, nullptr, true);
   KVD_REQUIRE_OK(queue.Pump());
   REQUIRE(next.sent.size() == 4);
   for (size_t i = 0; i < 2; ++i) {
@@ -287,7 +287,7 @@ TEST_CASE_METHOD(Fixture,
   queue.Detach();
   FakeChannel next(region, true);
   next.on_send = [&next](const FakeChannel::Sent& sent) { next.Answer(sent.header.request_id); };
-  queue.Attach(next, false);
+  queue.Attach(next, nullptr, false);
   KVD_REQUIRE_OK(queue.Pump());
   CHECK(write.status.code() == absl::StatusCode::kUnknown);
   CHECK(get.status == absl::OkStatus());
@@ -309,7 +309,7 @@ TEST_CASE_METHOD(
   queue.Detach();
   FakeChannel next(region, true);
   next.set_credits(1);
-  queue.Attach(next, true);
+  queue.Attach(next, nullptr, true);
   for (size_t i = 0; i < writes.size(); ++i) {
     KVD_REQUIRE_OK(queue.Pump());
     REQUIRE(next.sent.size() == i + 1);
@@ -351,7 +351,7 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: one that is withdrawn between sessions 
   queue.Detach();
   CHECK(queue.Withdraw(write) == RequestQueue::Progress::kUnanswered);
   FakeChannel next(region, true);
-  queue.Attach(next, true);
+  queue.Attach(next, nullptr, true);
   KVD_REQUIRE_OK(queue.Pump());
   CHECK(next.sent.empty());
   queue.Detach();
@@ -404,7 +404,7 @@ TEST_CASE("RequestQueue: it gives all buffers back when it goes") {
   std::deque<Request> requests(3);
   {
     RequestQueue queue;
-    queue.Attach(channel, false);
+    queue.Attach(channel, nullptr, false);
     for (Request& request : requests) {
       request.header = Header(Opcode::kPut);
       request.key = "key";

@@ -13,7 +13,7 @@
 #include "common/layout/superblock.h"
 #include "common/transport/shm/default_path.h"
 #include "common/transport/shm/region_window.h"
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/shm_client_channel.h"
 #include "common/transport/shm/shm_server_transport.h"
 #include "common/transport/shm/unix_socket.h"

@@ -18,7 +18,7 @@
 
 #include "common/base/checksum.h"
 #include "common/base/random.h"
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/shm_client_channel.h"
 #include "common/transport/shm/shm_server_transport.h"
 #include "tests/conformance/echo_server.h"

@@ -1,4 +1,4 @@
-#include "common/transport/shm/sealed_memory.h"
+#include "common/transport/sealed_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
