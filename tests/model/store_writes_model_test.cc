@@ -274,9 +274,10 @@ class WritesModel {
     const std::string before = known == nullptr ? "" : known->value;
     const Shard::End end = random_.OneIn(2) ? Shard::End::kBack : Shard::End::kFront;
     const std::string after = end == Shard::End::kBack ? before + piece : piece + before;
-    if (expected == StoreStatus::kOk && after.size() > kValueMax) expected = StoreStatus::kTooLarge;
+    const uint64_t limit = random_.OneIn(8) ? random_.Uniform(2 * mix_.value_bytes_max) : kValueMax;
+    if (expected == StoreStatus::kOk && after.size() > limit) expected = StoreStatus::kTooLarge;
     const ItemExtras extras = Kept(known, options);
-    Accept(key, store_.Extend(key, end, piece, options, kValueMax), expected, after, extras);
+    Accept(key, store_.Extend(key, end, piece, options, limit), expected, after, extras);
   }
 
   void Touch(const std::string& key) {
