@@ -29,9 +29,9 @@ struct ServerCheckOptions {
   std::function<bool()> interrupted;
 };
 
-// Adds a line for admission, for RDMA one for the floor, and one a size and kind of operation. Leaves no key behind unless the
-// server fails in between, which is said. Stops at the first error after which no other check makes
-// sense, or when interrupted.
+// Adds a line for admission, for RDMA one for the floor, and one a size and kind of operation.
+// Leaves no key behind unless the server fails in between, which is said. Stops at the first error
+// after which no other check makes sense, or when interrupted.
 void CheckServer(KeyValueStore& store, const Clock& clock, const ServerCheckOptions& options,
                  DoctorReport& report);
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr Flag kFlushFlags[] = {
     {"prefix", '\0', FlagKind::kText, "P", "", "only keys that begin with P"},
-    {"yes", 'y', FlagKind::kSwitch, "", "false", "do not ask"},
+    {"yes", 'y', FlagKind::kSwitch, "", "false", "do not ask", false},
 };
 
 // Somebody at the terminal says so.

@@ -17,7 +17,7 @@ namespace {
 
 constexpr Flag kGetFlags[] = {
     {"touch", '\0', FlagKind::kSwitch, "", "false",
-     "also set when the item expires, as --ttl or --expire_at says; never, without them"},
+     "also set when the item expires, as --ttl or --expire_at says; never, without them", false},
     kTtlFlag,
     kExpireAtFlag,
 };

@@ -16,7 +16,7 @@ constexpr Flag kScanFlags[] = {
     {"prefix", '\0', FlagKind::kText, "P", "", "only keys that begin with P"},
     {"limit", '\0', FlagKind::kCount, "N", "0", "stop after N keys; 0: at the end"},
     {"cursor", '\0', FlagKind::kText, "C", "",
-     "go on where a scan with --cursor ended; --cursor= begins one"},
+     "go on where a scan with --cursor ended; --cursor= begins one", false},
 };
 
 std::string JsonLine(std::string_view key, size_t value_bytes, const ItemInfo& info,

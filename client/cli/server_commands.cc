@@ -66,9 +66,9 @@ ExitCode RunStat(Invocation& run) {
 
 // What of the statistics describes a server in a few lines, by the server's names for it.
 constexpr std::string_view kDescription[] = {
-    "version",         "commit",     "pid",       "uptime_seconds", "transports",
-    "memory_bytes",    "free_bytes", "page_kind", "items",          "user_bytes",
-    "max_value_bytes", "pollers",    "sessions",
+    "version",         "commit",    "pid",      "uptime_seconds", "transports",     "memory_bytes",
+    "free_bytes",      "page_kind", "evict",    "items",          "expiring_items", "user_bytes",
+    "max_value_bytes", "pollers",   "sessions",
 };
 
 // "64 MiB" for a person; a program gets the number under its full name.

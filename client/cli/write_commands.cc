@@ -140,7 +140,7 @@ constinit const Command kCasCommand = {
         "Exit status 1: the item has another version, which the message says, or there is none.\n",
     .examples =
         "kvcli get config -w json\n"
-        "kvcli cas config 281474976710657 @new.json\n",
+        "kvcli cas config 1839107486020167680 @new.json\n",
     .flags = kCasFlags,
     .arguments_min = 2,
     .arguments_max = 3,
@@ -187,7 +187,7 @@ constinit const Command kDelCommand = {
     .examples =
         "kvcli del greeting\n"
         "kvcli del a b c\n"
-        "kvcli del lock --if=version:281474976710657\n",
+        "kvcli del lock --if=version:1839107486020167680\n",
     .flags = kDelFlags,
     .arguments_min = 1,
     .arguments_max = kAnyNumber,

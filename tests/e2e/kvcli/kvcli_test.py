@@ -400,6 +400,28 @@ def traits_round_trip():
     clear()
 
 
+def load_without_a_server():
+    """kvcli: a load whose server is gone says at which line it stopped, and exits with 3"""
+    server = Server(KVD, "--memory=16m", "--hugepages=off")
+    kvcli = kvcli_of(server)
+    reading, writing = os.pipe()
+    try:
+        server.start(kvcli)
+        process = kvcli.start("load", "-", "--deadline=500ms", stdin=reading)
+        os.close(reading)
+        os.write(writing, b"a\t1\n")
+        while kvcli.run("exists", "a").exit != 0:
+            check(process.poll() is None, "load ended")
+        server.stop()
+        os.write(writing, b"b\t2\nc\t3\n")
+        _, err = process.communicate(timeout=TIMEOUT_S)
+        check_equal(process.returncode, 3, err)
+        check(b"load -: stopped at line 2: " in err and b": 1 item (2 B)" in err, err)
+    finally:
+        os.close(writing)
+        server.close()
+
+
 def interrupted_load():
     """kvcli: Ctrl-C ends a load with a summary and 130"""
     reading, writing = os.pipe()
@@ -613,6 +635,7 @@ def main():
                    load_and_dump_round_trip, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
                    scan_in_parts, flush_asks, big_keys, traits_round_trip,
+                   load_without_a_server,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,
                    on_a_terminal, completion_scripts, completion_script_for_zsh,
                    a_server_that_comes_back, a_server_that_is_starting])

@@ -1,4 +1,5 @@
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "tests/support/temp_dir.h"
@@ -208,6 +209,20 @@ TEST_CASE("del: by version, of one key") {
   CHECK(RunCli(server, {"del", "k", "--if=version:1"}).out == "1\n");
   CHECK(ValueOf(server, "k") == "<none>");
   CHECK(RunCli(server, {"del", "a", "b", "--if=version:1"}).exit == 2);
+}
+
+TEST_CASE("put, get, flush: the environment does not say what happens to items") {
+  FakeServer server;
+  const std::map<std::string, std::string> environment = {
+      {"KVCLI_TTL", "1"},   {"KVCLI_IF", "present"}, {"KVCLI_FLAGS", "1"},
+      {"KVCLI_TOUCH", "1"}, {"KVCLI_YES", "1"},      {"KVCLI_CURSOR", "x"}};
+  CHECK(RunCli(server, {"put", "k", "v"}, {.environment = environment}).exit == 0);
+  CHECK(RunCli(server, {"get", "k"}, {.environment = environment}).exit == 0);
+  CHECK(RunCli(server, {"touch", "k"}, {.environment = environment}).exit == 0);
+  CHECK(RunCli(server, {"scan"}, {.environment = environment}).out == "k\n");
+  CHECK(RunCli(server, {"flush"}, {.environment = environment}).exit == 2);
+  CHECK(server.items["k"].second.expiry_unix_us == 0);
+  CHECK(server.items["k"].second.version == 2);
 }
 
 }  // namespace
