@@ -127,16 +127,6 @@ void ItemWriter::OverwriteExtras(RegionOffset at, uint64_t version,
   SetState(at, version, ItemState::kLive);
 }
 
-ItemShape ItemWriter::ShapeAt(RegionOffset at) const {
-  const ItemHeader& header = HeaderAt(at);
-  const uint8_t extras = header.flags & (kItemHasExpiry | kItemHasUserFlags);
-  ItemShape shape{header.key_len, header.value_len, extras};
-  if ((header.flags & kItemLongValue) != 0) {
-    shape.value_len = WordOf(at, OptionalBytes(extras) / sizeof(uint64_t));
-  }
-  return shape;
-}
-
 ItemExtras ItemWriter::ExtrasAt(RegionOffset at) const {
   const uint8_t flags = HeaderAt(at).flags;
   ItemExtras extras;

@@ -82,7 +82,17 @@ class ItemWriter {
   ItemView Read(RegionOffset at) const;
   uint64_t VersionAt(RegionOffset at) const { return VersionOf(HeaderAt(at).version_and_state); }
   uint8_t FlagsAt(RegionOffset at) const { return HeaderAt(at).flags; }
-  ItemShape ShapeAt(RegionOffset at) const;
+  ItemShape ShapeAt(RegionOffset at) const {
+    const ItemHeader& header = HeaderAt(at);
+    ItemShape shape{header.key_len, header.value_len, 0};
+    if (header.flags != 0) [[unlikely]] {
+      shape.extras = header.flags & (kItemHasExpiry | kItemHasUserFlags);
+      if ((header.flags & kItemLongValue) != 0) {
+        shape.value_len = WordOf(at, OptionalBytes(shape.extras) / sizeof(uint64_t));
+      }
+    }
+    return shape;
+  }
   std::string_view KeyAt(RegionOffset at) const;
   ItemExtras ExtrasAt(RegionOffset at) const;
   // Whether the item at `at` has an expiry and that is not after `now_unix_us`.

@@ -35,8 +35,10 @@ WriteResult Shard::Put(std::string_view key, uint64_t hash, std::string_view val
                        const WriteOptions& options) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(key, hash);
-  if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
-    return judged;
+  if (options.condition != WriteCondition::kNone) [[unlikely]] {
+    if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
+      return judged;
+    }
   }
   return Store(target, hash,
                {.key = key, .value = value, .value_end = {}, .extras = options.extras});
