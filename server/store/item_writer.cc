@@ -137,21 +137,16 @@ ItemExtras ItemWriter::ExtrasAt(RegionOffset at) const {
   return extras;
 }
 
-std::string_view ItemWriter::KeyAt(RegionOffset at) const {
-  const ItemHeader& header = HeaderAt(at);
-  return {reinterpret_cast<const char*>(region_->At(at)) + kItemHeaderBytes +
-              OptionalBytes(header.flags),
-          header.key_len};
-}
-
 ItemView ItemWriter::Read(RegionOffset at) const {
   ItemView item;
   item.version = VersionOf(HeaderAt(at).version_and_state);
   item.key = KeyAt(at);
   item.value = std::string_view(item.key.data() + item.key.size(), ShapeAt(at).value_len);
-  const ItemExtras extras = ExtrasAt(at);
-  item.expiry_unix_us = extras.expiry_unix_us;
-  item.user_flags = extras.user_flags;
+  if (FlagsAt(at) != 0) [[unlikely]] {
+    const ItemExtras extras = ExtrasAt(at);
+    item.expiry_unix_us = extras.expiry_unix_us;
+    item.user_flags = extras.user_flags;
+  }
   return item;
 }
 

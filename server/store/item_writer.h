@@ -93,7 +93,12 @@ class ItemWriter {
     }
     return shape;
   }
-  std::string_view KeyAt(RegionOffset at) const;
+  std::string_view KeyAt(RegionOffset at) const {
+    const ItemHeader& header = HeaderAt(at);
+    return {reinterpret_cast<const char*>(region_->At(at)) + kItemHeaderBytes +
+                (header.flags == 0 ? 0 : OptionalBytes(header.flags)),
+            header.key_len};
+  }
   ItemExtras ExtrasAt(RegionOffset at) const;
   // Whether the item at `at` has an expiry and that is not after `now_unix_us`.
   bool HasLapsed(RegionOffset at, uint64_t now_unix_us) const {
