@@ -61,7 +61,8 @@ WriteResult Shard::StoreElsewhere(Target& target, uint64_t hash, const ItemConte
   pinned_ = target.place ? target.chain.SlotAt(*target.place) : kEmptySlot;
   std::optional<RegionOffset> spare;
   if (!TakeSpare(target, spare)) return NoSpace();
-  const std::optional<RegionOffset> at = AllocateEvicting(&target.chain, shape.occupied_bytes());
+  std::optional<RegionOffset> at = AllocateItem(target.chain, shape.occupied_bytes());
+  if (!at && evicts_) at = AllocateEvicting(&target.chain, shape.occupied_bytes());
   if (!at) {
     if (spare) FreeOverflow(*spare);
     return NoSpace();
