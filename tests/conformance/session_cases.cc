@@ -97,6 +97,7 @@ TEST_CASE("Transport: a refused client learns the reason and leaves nothing behi
   CHECK_THAT(MessageOf(second), Catch::Contains("no more sessions in this test"));
   CHECK(rig.admission.live() == 1);
   CHECK(rig.admission.gone() == 0);
+  CHECK(rig.admission.refused() == 0);  // by the transport itself
 }
 
 TEST_CASE("Transport: no common protocol version is a FailedPrecondition") {
@@ -106,6 +107,7 @@ TEST_CASE("Transport: no common protocol version is a FailedPrecondition") {
   hello.version_max = kProtocolVersion + 3;
   KVD_REQUIRE_CODE(rig.TryConnect(hello), kFailedPrecondition);
   CHECK(rig.admission.gone() == 0);
+  CHECK(rig.admission.refused() == 1);
 }
 
 TEST_CASE("Transport: after StopAccepting sessions live on and nobody new gets in") {

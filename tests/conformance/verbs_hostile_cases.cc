@@ -1,12 +1,15 @@
 // Peers that break the rules: each ends its own session, with a reason where it can be read, and
 // nobody else's.
 #include <rdma/rdma_cma.h>
+#include <sys/socket.h>
 
 #include <array>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/unique_fd.h"
 #include "common/transport/verbs/address.h"
 #include "common/transport/verbs/cm_id.h"
+#include "common/transport/verbs/verbs_client_channel.h"
 #include "tests/conformance/echo_server.h"
 #include "tests/conformance/raw_verbs_client.h"
 #include "tests/conformance/rig.h"
@@ -144,6 +147,7 @@ TEST_CASE("Verbs: a hello that is none, and a request before the welcome, are re
     client.PostMessage(MessageKind::kFrame, Bytes("let me in"));
     CHECK_THAT(client.CloseReason(), Catch::Contains("hello"));
   }
+  CHECK(rig.admission().refused() == 1);
   rig.CheckOthersLive();
 }
 
@@ -152,6 +156,7 @@ TEST_CASE("Verbs: a connection that never says hello is closed") {
   RawVerbsClient client(rig.Path());
   client.PostReceives();
   CHECK_THAT(client.CloseReason(), Catch::Contains("no hello"));
+  CHECK(rig.admission().refused() == 1);
   rig.CheckOthersLive();
 }
 
@@ -199,7 +204,40 @@ TEST_CASE("Verbs: private data that is none is rejected with a reason") {
         verbs::RejectStatus(std::span(event->private_data).first(event->private_bytes));
     CHECK_THAT(MessageOf(why), Catch::Contains("connect data"));
   }
+  CHECK(rig.admission().refused() == 5);
   rig.CheckOthersLive();
+}
+
+TEST_CASE("Verbs: without rdma_cm, peers that connect and say nothing keep nobody out") {
+  if (FindRdmaEnvironment().sides.empty()) KVD_SKIP("no RDMA devices: KVD_RDMA_DEVICES is not set");
+  const FakeRegion region;
+  FakeAdmission admission(region, 16, 4608);
+  VerbsServerOptions options = MakeVerbsServerOptions(region, 1);
+  options.connect = VerbsConnectMode::kTcp;
+  auto transport = VerbsServerTransport::Create(options);
+  KVD_REQUIRE_OK(transport);
+  KVD_REQUIRE_OK((*transport)->Start(admission));
+  EchoServer server((*transport)->endpoint(0), EchoServer::Mode::kSleepy);
+  VerbsTarget target = MakeVerbsTarget(**transport);
+  target.connect = VerbsConnectMode::kTcp;
+  const auto to = verbs::Resolve(verbs::HostPort{target.host, target.port}, false).value();
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 300; ++i) {  // more than there are handshakes at once
+    silent.emplace_back(socket(to[0].family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(silent.back().get(), to[0].get(), to[0].length) == 0);
+  }
+  auto client = VerbsClientChannel::Connect(target, MakeHello(), DeadlineNs());
+  KVD_REQUIRE_OK(client);
+  KVD_REQUIRE_OK((*client)->Send(Frame("served")));
+  CHECK(Receive(**client).value() == "served");
+  // Each of them is told why.
+  for (const UniqueFd& fd : silent) {
+    std::array<char, 128> answer{};
+    REQUIRE(recv(fd.get(), answer.data(), answer.size(), MSG_WAITALL) == 128);
+    CHECK_THAT(std::string(answer.data() + 48), Catch::Contains("too many handshakes at once") ||
+                                                    Catch::Contains("no connect data within 2 s"));
+  }
+  CHECK(admission.refused() == silent.size());
 }
 
 }  // namespace kvd::test

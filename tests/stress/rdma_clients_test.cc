@@ -1,6 +1,10 @@
 // Many clients at once, and clients that die, over RDMA: others go on, and everything that they
 // held comes back.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +20,7 @@
 
 #include "client/kv_client.h"
 #include "common/base/random.h"
+#include "common/base/unique_fd.h"
 #include "tests/softroce/rdma_environment.h"
 #include "tests/stress/hunt_value.h"
 #include "tests/stress/victims.h"
@@ -207,6 +212,34 @@ StormOutcome Storm(const std::string& target, Client& bystander) {
   return outcome;
 }
 
+// --- No descriptors ---
+
+// User and system time of a process so far, in clock ticks.
+long ProcessorTicks(pid_t pid) {
+  FILE* file = fopen(("/proc/" + std::to_string(pid) + "/stat").c_str(), "r");
+  REQUIRE(file != nullptr);
+  char text[1024] = {};
+  REQUIRE(fread(text, 1, sizeof(text) - 1, file) > 0);
+  std::fclose(file);
+  std::istringstream words(std::strrchr(text, ')') + 1);
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) words >> skipped;
+  long user = 0;
+  long system = 0;
+  words >> user >> system;
+  return user + system;
+}
+
+UniqueFd Dial(const std::string& address, uint16_t port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  REQUIRE(inet_pton(AF_INET, address.c_str(), &to.sin_addr) == 1);
+  REQUIRE(connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0);
+  return fd;
+}
+
 // --- Clients that die ---
 
 // A value that says of each 8 bytes which of `generation`'s they are.
@@ -342,6 +375,35 @@ TEST_CASE("RDMA clients: eight that are killed under load leave whole values, an
     }
     rig.RequireBackTo(before);
   }
+}
+
+TEST_CASE(
+    "RDMA clients: a kvd without descriptors tells those that come by TCP, and does not spin") {
+  const Rig rig({"--memory=64m", "--connect=tcp"});
+  const rlimit few{OpenDescriptors(rig.kvd.pid()) + 8, 4096};
+  REQUIRE(prlimit(rig.kvd.pid(), RLIMIT_NOFILE, &few, nullptr) == 0);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 60; ++i) silent.push_back(Dial(rig.environment.server().address, 7711));
+  const long before = ProcessorTicks(rig.kvd.pid());
+  usleep(1'000'000);  // the silent ones are given up after two
+  CHECK(ProcessorTicks(rig.kvd.pid()) - before < sysconf(_SC_CLK_TCK) / 2);
+  ClientOptions options;
+  options.rdma_connect_by_tcp = true;
+  options.wait_for_server = false;
+  bool told = false;
+  for (int i = 0; i < 100 && !told; ++i) {
+    const auto client = Client::Connect(rig.target, options);
+    if (client.ok()) break;
+    told = MessageOf(client).find("no descriptors left") != std::string::npos;
+  }
+  CHECK(told);
+  silent.clear();
+  absl::StatusOr<std::unique_ptr<Client>> client = Client::Connect(rig.target, options);
+  REQUIRE(Eventually([&] {
+    if (!client.ok()) client = Client::Connect(rig.target, options);
+    return client.ok();
+  }));
+  KVD_REQUIRE_OK((*client)->Put("key", "value"));
 }
 
 }  // namespace kvd::test

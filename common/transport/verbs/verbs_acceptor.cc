@@ -127,6 +127,7 @@ void VerbsAcceptor::Run() {
     LookAtDevice();
     if (fds[3].revents != 0) TakeTcpEvents();
     DropLate();
+    if (resume_at_ns_ != 0 && NowNs() >= resume_at_ns_) ResumeAccepting();
     GoOnReleasing();
     ParkedIds::OfProcess().Sweep();
   }
@@ -139,6 +140,7 @@ int VerbsAcceptor::WaitMs() const {
   if (options_.device != nullptr && watch_.get() == nullptr) {
     until_ns = std::min(until_ns, now_ns + kLookNs);
   }
+  if (resume_at_ns_ != 0) until_ns = std::min(until_ns, resume_at_ns_);
   for (const auto& [fd, greeting] : greetings_) until_ns = std::min(until_ns, greeting.deadline_ns);
   for (const auto& [id, connection] : connections_) {
     if (connection.deadline_ns != 0) until_ns = std::min(until_ns, connection.deadline_ns);
@@ -150,12 +152,16 @@ int VerbsAcceptor::WaitMs() const {
 void VerbsAcceptor::DropLate() {
   if (handshakes_ == 0 && greetings_.empty()) return;
   const int64_t now_ns = NowNs();
-  std::erase_if(greetings_,
-                [&](const auto& greeting) { return greeting.second.deadline_ns <= now_ns; });
+  std::erase_if(greetings_, [&](const auto& greeting) {
+    if (greeting.second.deadline_ns > now_ns) return false;
+    RefuseTcp(greeting.first, WelcomeStatus::kMalformed, "no connect data within 2 s");
+    return true;
+  });
   for (auto& [id, connection] : connections_) {
     if (connection.deadline_ns == 0 || connection.deadline_ns > now_ns) continue;
     connection.deadline_ns = 0;
     --handshakes_;
+    admission_->CountRefusal();
     connection.endpoint->End(id, absl::DeadlineExceededError("no hello within 2 s"), true);
   }
 }

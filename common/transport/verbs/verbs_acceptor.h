@@ -116,6 +116,10 @@ class VerbsAcceptor final : public ConnectionOwner {
 
   void TakeTcpEvents();
   void AcceptTcp();
+  void GiveUpOldestGreeting();
+  void PauseAccepting();
+  void ResumeAccepting();
+  void RefuseTcp(int fd, WelcomeStatus status, std::string_view why);
   void TakeExchange(int fd);
   absl::Status Exchange(UniqueFd& socket, std::span<const std::byte> request);
 
@@ -133,6 +137,7 @@ class VerbsAcceptor final : public ConnectionOwner {
   CmId listener_;  // guarded by mutex_ once the thread runs
   UniqueFd tcp_listener_;
   UniqueFd tcp_epoll_;
+  UniqueFd spare_;  // given up to refuse a TCP peer where there is no other descriptor
   UniqueFd wake_;
   Admission* admission_ = nullptr;
 
@@ -144,6 +149,7 @@ class VerbsAcceptor final : public ConnectionOwner {
   // The thread's own, from here on.
   std::map<ChannelId, Connection> connections_;
   std::map<int, Greeting> greetings_;
+  int64_t resume_at_ns_ = 0;  // when the TCP listener is watched again; 0: it is
   uint64_t next_id_ = 1;
   size_t handshakes_ = 0;
   absl::Status gone_cause_;  // why the device goes, if it does

@@ -20,6 +20,7 @@ namespace kvd::verbs {
 
 void VerbsAcceptor::Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why) {
   Count(options_.counters->rejects);
+  admission_->CountRefusal();
   const RejectData data = MakeReject(status, why);
   rdma_reject(id, &data, sizeof(data));
 }
@@ -142,6 +143,7 @@ void VerbsAcceptor::Greet(ChannelId channel, std::span<const std::byte> bytes) {
   --handshakes_;
   Hello hello;
   if (const absl::Status parsed = ParseHello(bytes, hello); !parsed.ok()) {
+    admission_->CountRefusal();
     const bool version = absl::IsFailedPrecondition(parsed);
     Refuse(connection, channel,
            MakeRefusal(version ? WelcomeStatus::kWrongVersion : WelcomeStatus::kMalformed,
@@ -166,6 +168,7 @@ void VerbsAcceptor::Greet(ChannelId channel, std::span<const std::byte> bytes) {
   welcome.region_key = options_.device->region.rkey();
   if (const absl::Status granted = connection.endpoint->GrantCredits(welcome.credits);
       !granted.ok()) {
+    admission_->CountRefusal();
     return Refuse(connection, channel, MakeRefusal(WelcomeStatus::kFull, ToStd(granted.message())),
                   granted);
   }

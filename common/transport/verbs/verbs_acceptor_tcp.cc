@@ -1,9 +1,12 @@
 // The acceptor's part without rdma_cm: peers that connect by a TCP exchange.
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 #include <utility>
 
 #include "common/base/clock.h"
@@ -22,6 +25,9 @@ namespace {
 constexpr uint64_t kListenerData = 0;
 constexpr uint64_t kGreetingBit = uint64_t{1} << 63;
 
+constexpr int kAcceptsMax = 64;            // before others have their turn
+constexpr int64_t kPauseNs = 100'000'000;  // between attempts to accept without descriptors
+
 void Watch(int epoll, int fd, uint64_t data) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
@@ -37,6 +43,7 @@ absl::Status VerbsAcceptor::StartTcp(UniqueFd listening, Admission& admission) {
   tcp_listener_ = std::move(listening);
   tcp_epoll_.Reset(epoll_create1(EPOLL_CLOEXEC));
   if (!tcp_epoll_.valid()) return ErrnoStatus("epoll_create1");
+  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (listen(tcp_listener_.get(), kBacklog) != 0) return ErrnoStatus("listen");
   Watch(tcp_epoll_.get(), tcp_listener_.get(), kListenerData);
   WatchDevice();
@@ -70,16 +77,59 @@ void VerbsAcceptor::AcceptTcp() {
       return;
     }
   }
-  for (;;) {
+  for (int i = 0; i < kAcceptsMax; ++i) {
     UniqueFd socket(accept4(tcp_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) return;
+    if (!socket.valid()) {
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) PauseAccepting();
+      return;
+    }
     Count(options_.counters->connects);
-    if (greetings_.size() >= kHandshakesMax) continue;  // its end is the answer
+    // One that says nothing keeps nobody out.
+    if (greetings_.size() >= kHandshakesMax) GiveUpOldestGreeting();
     const int fd = socket.get();
     Watch(tcp_epoll_.get(), fd, kGreetingBit | static_cast<uint64_t>(fd));
     greetings_[fd] =
         Greeting{std::move(socket), RealClock::Get().NowMonotonicNs() + kHandshakeNs, {}};
   }
+}
+
+void VerbsAcceptor::GiveUpOldestGreeting() {
+  const auto oldest = std::min_element(
+      greetings_.begin(), greetings_.end(),
+      [](const auto& a, const auto& b) { return a.second.deadline_ns < b.second.deadline_ns; });
+  const int fd = oldest->first;
+  TakeExchange(fd);  // it may have spoken by now
+  if (!greetings_.contains(fd)) return;
+  RefuseTcp(fd, WelcomeStatus::kFull, "too many handshakes at once");
+  greetings_.erase(fd);
+}
+
+// Without descriptors the listener would stay readable and this thread would spin: it tells
+// those who wait why, with the descriptor that was kept for this, and does not listen for a moment.
+void VerbsAcceptor::PauseAccepting() {
+  spare_.Reset();
+  for (int i = 0; i < kAcceptsMax; ++i) {
+    const UniqueFd socket(
+        accept4(tcp_listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) break;
+    Count(options_.counters->connects);
+    RefuseTcp(socket.get(), WelcomeStatus::kFull, "kvd has no descriptors left (ulimit -n)");
+  }
+  spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  epoll_ctl(tcp_epoll_.get(), EPOLL_CTL_DEL, tcp_listener_.get(), nullptr);
+  resume_at_ns_ = RealClock::Get().NowMonotonicNs() + kPauseNs;
+}
+
+void VerbsAcceptor::ResumeAccepting() {
+  resume_at_ns_ = 0;
+  Watch(tcp_epoll_.get(), tcp_listener_.get(), kListenerData);
+}
+
+void VerbsAcceptor::RefuseTcp(int fd, WelcomeStatus status, std::string_view why) {
+  Count(options_.counters->rejects);
+  admission_->CountRefusal();
+  const ExchangeData refusal = RefuseExchange(status, why);
+  [[maybe_unused]] const ssize_t sent = send(fd, &refusal, sizeof(refusal), MSG_NOSIGNAL);
 }
 
 void VerbsAcceptor::TakeExchange(int fd) {
@@ -95,11 +145,14 @@ void VerbsAcceptor::TakeExchange(int fd) {
   greetings_.erase(at);
   epoll_ctl(tcp_epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   if (got <= 0) return;  // it has gone
-  const absl::Status done = Exchange(greeting.socket, greeting.bytes);
-  if (done.ok()) return;
-  Count(options_.counters->rejects);
-  const ExchangeData refusal = RefuseExchange(RefusalOf(done), ToStd(done.message()));
-  [[maybe_unused]] const ssize_t sent = send(fd, &refusal, sizeof(refusal), MSG_NOSIGNAL);
+  absl::Status done;
+  try {
+    done = Exchange(greeting.socket, greeting.bytes);
+  } catch (const std::bad_alloc&) {
+    done = absl::ResourceExhaustedError("kvd is out of memory");
+  }
+  if (done.ok() || !greeting.socket.valid()) return;
+  RefuseTcp(fd, RefusalOf(done), ToStd(done.message()));
 }
 
 // Takes the socket only if the connection was handed to an endpoint.

@@ -139,7 +139,8 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   void SendDone(Channel& channel, uint64_t cookie, bool ok);
   void PumpPulls(Channel& channel);
 
-  bool QueueMessage(Channel& channel, uint8_t kind, const FrameParts& body);
+  // ResourceExhausted: nothing was queued.
+  absl::Status QueueMessage(Channel& channel, uint8_t kind, const FrameParts& body);
   void PostAll(Channel& channel);
   void BeginClose(Channel& channel, const absl::Status& cause, bool tell);
   void BeginDrain(Channel& channel);

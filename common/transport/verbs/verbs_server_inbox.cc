@@ -134,8 +134,13 @@ void VerbsServerEndpoint::TakeCommands(Batch& batch) {
         channel->state = Channel::State::kNotifying;
         channel->deadline_ns = RealClock::Get().NowMonotonicNs() + kNotifyNs;
         closing_.push_back(channel->id);
-        QueueMessage(*channel, static_cast<uint8_t>(MessageKind::kWelcome),
-                     FrameParts{std::as_bytes(std::span(&command.admitted.welcome, 1)), {}, {}});
+        if (!QueueMessage(
+                 *channel, static_cast<uint8_t>(MessageKind::kWelcome),
+                 FrameParts{std::as_bytes(std::span(&command.admitted.welcome, 1)), {}, {}})
+                 .ok()) {
+          BeginDrain(*channel);
+          break;
+        }
         channel->sends.SignalLast();
         PostAll(*channel);
         break;
@@ -169,8 +174,12 @@ void VerbsServerEndpoint::DoAdmit(Channel& channel, Admitted admitted, Batch& ba
   opened.hello = &channel.hello;
   opened.peer = &channel.peer;
   opened.session_id = channel.admitted.session_id();
-  QueueMessage(channel, static_cast<uint8_t>(MessageKind::kWelcome),
-               FrameParts{std::as_bytes(std::span(&admitted.welcome, 1)), {}, {}});
+  if (const absl::Status queued =
+          QueueMessage(channel, static_cast<uint8_t>(MessageKind::kWelcome),
+                       FrameParts{std::as_bytes(std::span(&admitted.welcome, 1)), {}, {}});
+      !queued.ok()) {
+    return BeginClose(channel, queued, false);
+  }
   PostAll(channel);
 }
 

@@ -4,18 +4,18 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/transport/verbs/verbs_server_endpoint.h"
 #include "common/transport/verbs/wire.h"
 
 namespace kvd::verbs {
 
-bool VerbsServerEndpoint::QueueMessage(Channel& channel, uint8_t kind, const FrameParts& body) {
+absl::Status VerbsServerEndpoint::QueueMessage(Channel& channel, uint8_t kind, const FrameParts& body) {
   if (channel.sends.room() <=
       (kind == static_cast<uint8_t>(MessageKind::kFrame) ? Channel::kReservedSends : 1))
-    return false;
-  const absl::StatusOr<uint32_t> slot = send_slots_.Take();
-  if (!slot.ok()) return false;
-  std::byte* at = send_slots_.At(*slot);
+    return absl::ResourceExhaustedError("the client's device acknowledges no replies");
+  KVD_ASSIGN_OR_RETURN(const uint32_t slot, send_slots_.Take());
+  std::byte* at = send_slots_.At(slot);
   const auto body_bytes = static_cast<uint32_t>(body.bytes());
   const MessagePrefix prefix{kind, {}, body_bytes};
   std::memcpy(at, &prefix, sizeof(prefix));
@@ -23,9 +23,9 @@ bool VerbsServerEndpoint::QueueMessage(Channel& channel, uint8_t kind, const Fra
   to += body.key.copy(reinterpret_cast<char*>(to), body.key.size());
   body.payload.copy(reinterpret_cast<char*>(to), body.payload.size());
   const uint32_t bytes = body_bytes + static_cast<uint32_t>(sizeof(prefix));
-  channel.sends.AddSend({at, send_slots_.KeyOf(*slot), bytes},
-                        bytes <= channel.qp->inline_bytes_max(), *slot);
-  return true;
+  channel.sends.AddSend({at, send_slots_.KeyOf(slot), bytes},
+                        bytes <= channel.qp->inline_bytes_max(), slot);
+  return absl::OkStatus();
 }
 
 void VerbsServerEndpoint::Reply(ChannelId id, const FrameParts& frame) {
@@ -34,10 +34,10 @@ void VerbsServerEndpoint::Reply(ChannelId id, const FrameParts& frame) {
     return;
   KVD_CHECK(frame.bytes() <= options_.frame_bytes);
   --channel->outstanding;
-  if (!QueueMessage(*channel, static_cast<uint8_t>(MessageKind::kFrame), frame)) {
-    BeginClose(*channel,
-               absl::ResourceExhaustedError("the client's device acknowledges no replies"), false);
-    return;
+  if (const absl::Status queued =
+          QueueMessage(*channel, static_cast<uint8_t>(MessageKind::kFrame), frame);
+      !queued.ok()) {
+    return BeginClose(*channel, queued, false);
   }
   if (!std::exchange(channel->unflushed, true)) unflushed_.push_back(channel);
 }

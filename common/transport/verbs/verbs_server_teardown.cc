@@ -26,7 +26,8 @@ void VerbsServerEndpoint::BeginClose(Channel& channel, const absl::Status& cause
   closing_.push_back(channel.id);
   const CloseNotice notice = MakeCloseNotice(cause);
   if (tell && QueueMessage(channel, static_cast<uint8_t>(MessageKind::kClose),
-                           FrameParts{std::as_bytes(std::span(&notice, 1)), {}, {}})) {
+                           FrameParts{std::as_bytes(std::span(&notice, 1)), {}, {}})
+                  .ok()) {
     channel.sends.SignalLast();
     PostAll(channel);
   } else {
@@ -39,9 +40,9 @@ void VerbsServerEndpoint::BeginDrain(Channel& channel) {
   channel.state = Channel::State::kDraining;
   channel.deadline_ns = NowNs() + kDrainNs;
   channel.qp->ToError();
-  if (channel.sends.empty()) return FinishDrain(channel);
   // What was done without a signal gives no completion: the marker's says that all before it is
-  // over.
+  // over. And messages that had arrived come before it. Some devices forget what of a queue pair
+  // that is destroyed nobody has polled, and with it the shared receives that it took.
   if (channel.sends.room() > 0) channel.sends.AddSend({nullptr, 0, 0}, false, kMarkerCookie);
   channel.sends.SignalLast();
   // Where the device refuses that too, it still flushes what it took before.
