@@ -339,7 +339,8 @@ class Client {
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Stats(const OperationOptions& options = {});
 
   // The server's clock now, in microseconds of Unix time: what expiry is judged by. It is known to within the time that the
-  // quickest exchange with the server took, plus 1/1000 of the time since then.
+  // quickest exchange with the server took, plus 1/100 of the time since then; while
+  // items with an expiry are read that is asked again every 10 seconds.
   int64_t ServerUnixUs() const;
 
   const ClientCounters& counters() const;

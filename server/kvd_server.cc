@@ -38,6 +38,7 @@ absl::Status KvdServer::Start() {
   admission.geometry = region_->geometry();
   admission.sessions_max = plan_.options.max_clients;
   admission.max_value_bytes = plan_.options.max_value_bytes;
+  admission.wants_hits = plan_.options.evict == EvictPolicy::kLru;
   admission_ = std::make_unique<AdmissionPolicy>(admission, clock_);
 
   KVD_RETURN_IF_ERROR(MakeTransports(std::move(claim)));

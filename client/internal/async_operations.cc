@@ -239,6 +239,7 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
     connection_.requests().Notify(release, {});
   }
   ++counters_.hits;
+  if (item.expiry_unix_us != 0) connection_.RefreshClock();
   AsyncOperation& operation = *live.operation;
   Completion& result = operation.result;
   result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};

@@ -105,7 +105,7 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_
   const ItemView item = machine.item();
   // Neither of these touches what the item points to.
   if (hits_.Note(hash)) ReportHits();
-  if (item.expiry_unix_us != 0) connection_.RefreshClock();
+  if (item.expiry_unix_us != 0) RefreshClock();
   return use(item);
 }
 
@@ -273,6 +273,12 @@ absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const
     return status;
   }
   return FormatCursor(position, session.map.geometry().incarnation);
+}
+
+// Also takes the answer to an earlier question.
+void ClientCore::RefreshClock() {
+  connection_.RefreshClock();
+  if (connection_.clock_asked()) connection_.Advance();
 }
 
 void ClientCore::ReportHits() {

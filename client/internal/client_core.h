@@ -131,6 +131,7 @@ class ClientCore : Connection::Listener {
     }
     window_read_bytes_ += ItemBytesOf(slot);
     if (!session.window_get.ServerAlive()) return false;
+    if (item.expiry_unix_us != 0) [[unlikely]] RefreshClock();
     if (hits_.Note(hash)) [[unlikely]] ReportHits();
     return true;
   }
@@ -150,6 +151,7 @@ class ClientCore : Connection::Listener {
   void Await(std::span<Request> requests, int64_t deadline_ns);
   static absl::Status Forked();
   void FinishSleep();
+  void RefreshClock();
   void ReportHits();
   void SessionEnds(Session& session) override;
   static void AddSession(const Session& session, ClientCounters& sum);

@@ -72,11 +72,18 @@ absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, I
   request.header.flags |= kRequestWithValue;
   request.key = key;
   KVD_RETURN_IF_ERROR(CallForOk(request, deadline_ns));
-  return UseGetReply(key, request, deadline_ns, [&value, info](const ItemView& item) {
+  const auto use = [&value, info](const ItemView& item) {
     value.assign(item.value);
     if (info != nullptr) *info = InfoOf(item);
     return absl::OkStatus();
-  });
+  };
+  if ((request.reply.flags & (kReplyInline | kReplyHeld)) == 0) {
+    // Answered without the value: a repeat, whose item may have changed since, or one that the touch made expire.
+    OperationOptions rest;
+    rest.deadline = std::chrono::nanoseconds(std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
+    return WithItem(key, rest, use);
+  }
+  return UseGetReply(key, request, deadline_ns, use);
 }
 
 void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,

@@ -128,22 +128,21 @@ void Connection::ConsiderBetterTarget() {
 }
 
 void Connection::RefreshClock() {
+  if (clock_asked_ || session_ == nullptr) return;
   const int64_t now_ns = NowNs();
-  if (!clock_.old(now_ns) || session_ == nullptr) return;
-  if (clock_request_.done) {
-    clock_request_.header.opcode = static_cast<uint8_t>(Opcode::kPing);
-    clock_asked_ns_ = now_ns;
-    requests_.Submit(clock_request_);
-  }
-  Advance();
+  if (!clock_.due(now_ns, clock_asked_ns_)) return;
+  clock_request_.header.opcode = static_cast<uint8_t>(Opcode::kPing);
+  clock_asked_ns_ = now_ns;
+  clock_asked_ = true;
+  requests_.Submit(clock_request_);
 }
 
 void Connection::TakeClock() {
-  if (clock_asked_ns_ == 0 || !clock_request_.done) return;
+  if (!clock_asked_ || !clock_request_.done) return;
   if (clock_request_.status.ok()) {
     clock_.Learn(clock_asked_ns_, NowNs(), static_cast<int64_t>(clock_request_.reply.result));
   }
-  clock_asked_ns_ = 0;
+  clock_asked_ = false;
 }
 
 }  // namespace kvd

@@ -42,6 +42,7 @@ class Connection {
   const RequestQueue& requests() const { return requests_; }
   const Connector& connector() const { return connector_; }
   const ServerClock& clock() const { return clock_; }
+  bool clock_asked() const { return clock_asked_; }
   uint64_t reconnects() const { return reconnects_; }
   // Sessions so far: which one the present one is.
   uint64_t sessions() const { return sessions_; }
@@ -67,7 +68,8 @@ class Connection {
   // A better way to the same kvd may be back: looked for now and then, when nothing is under way.
   void ConsiderBetterTarget();
 
-  // The clock is asked for again when what is known of it is old. Never blocks.
+  // Asks the server for its clock again if what is known of it is old or poor: the answer comes with a later Advance. Never
+  // blocks, and ends no session.
   void RefreshClock();
 
  private:
@@ -82,6 +84,7 @@ class Connection {
   ServerClock clock_;
   Request clock_request_;
   int64_t clock_asked_ns_ = 0;
+  bool clock_asked_ = false;
   uint64_t incarnation_ = 0;  // of the last session
   uint64_t reconnects_ = 0;
   uint64_t sessions_ = 0;

@@ -59,6 +59,7 @@ void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
     case GetMachine::Need::kFound: {
       const ItemView& item = machine.item();
       result.value.assign(item.value);
+      if (item.expiry_unix_us != 0) connection_.RefreshClock();
       result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
       result.status = absl::OkStatus();
       session_->locations.Remember(lane.hash, machine.slot());

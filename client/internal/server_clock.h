@@ -14,10 +14,13 @@ namespace kvd {
 
 class ServerClock final : public Clock {
  public:
-  // How much one clock may gain on the other: crystals do a tenth of that, and kvd corrects its clock no faster.
-  static constexpr int64_t kDriftDivisor = 1000;
-  // A sample is renewed when it is older than this.
+  // How much one clock may gain on the other, as a fraction of the time that passes: kvd corrects its own after the machine's
+  // no faster than that, and crystals are a hundred times better.
+  static constexpr int64_t kDriftDivisor = 100;
+  // A sample is renewed when it is older than this, one from a slow exchange much sooner.
   static constexpr int64_t kSampleKeptNs = 10'000'000'000;
+  static constexpr int64_t kPoorSampleKeptNs = 20'000'000;
+  static constexpr int64_t kPoorErrorNs = 500'000;
 
   // Between `sent_ns` and `received_ns` of the monotonic clock the server's clock said `server_unix_us`.
   void Learn(int64_t sent_ns, int64_t received_ns, int64_t server_unix_us) {
@@ -32,7 +35,11 @@ class ServerClock final : public Clock {
   void Forget() { received_ns_ = 0; }
 
   bool known() const { return received_ns_ != 0; }
-  bool old(int64_t now_ns) const { return now_ns - received_ns_ > kSampleKeptNs; }
+  // Another exchange is due; `asked_ns`: when the last one was begun.
+  bool due(int64_t now_ns, int64_t asked_ns) const {
+    const int64_t kept_ns = error_ns_ > kPoorErrorNs ? kPoorSampleKeptNs : kSampleKeptNs;
+    return now_ns - received_ns_ > kept_ns && now_ns - asked_ns > kPoorSampleKeptNs;
+  }
 
   // The server's clock at `now_ns`, not later than it is, but for drift.
   int64_t UnixUs(int64_t now_ns) const { return server_unix_us_ + (now_ns - received_ns_) / 1000; }

@@ -37,6 +37,7 @@ enum class WelcomeStatus : uint32_t {
   kNotAdmitted = 4,  // not permitted
   kShuttingDown = 5,
   kInternal = 6,
+  kTooLate = 7,      // the hello did not arrive in time
 };
 
 // Welcome::flags. The server still has the replies to everything that this client id sent in earlier sessions with this

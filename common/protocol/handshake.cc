@@ -30,6 +30,8 @@ absl::Status RefusalStatus(const Welcome& welcome) {
       return absl::UnavailableError(absl::StrCat("the server is shutting down: ", text));
     case WelcomeStatus::kNotAdmitted:
       return absl::PermissionDeniedError(absl::StrCat("not admitted: ", text));
+    case WelcomeStatus::kTooLate:
+      return absl::UnavailableError(absl::StrCat("too late: ", text, "; try again"));
     case WelcomeStatus::kMalformed:
     case WelcomeStatus::kInternal:
       break;

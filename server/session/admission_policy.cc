@@ -51,7 +51,8 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity&, const Hello& hello) {
   welcome.frame_bytes = options_.frame_bytes;
   welcome.max_value_bytes = options_.max_value_bytes;
   welcome.server_unix_us = static_cast<uint64_t>(clock_.NowUnixUs());
-  welcome.flags = replies_kept ? kWelcomeRepliesKept : 0;
+  welcome.flags =
+      (replies_kept ? kWelcomeRepliesKept : 0) | (options_.wants_hits ? kWelcomeWantsHits : 0);
   welcome.server_pid = static_cast<uint32_t>(getpid());
   return welcome;
 }

@@ -25,6 +25,8 @@ class AdmissionPolicy final : public Admission {
     uint32_t credits_max = 64;  // a client gets what it wants up to this
     uint32_t frame_bytes = kFrameBytesDefault;
     uint64_t max_value_bytes = 0;
+    // The server evicts, and wants to know what its clients read.
+    bool wants_hits = false;
     // Clients without a session whose replies are still kept, at most.
     uint32_t absent_clients_max = 4096;
   };

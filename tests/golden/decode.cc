@@ -188,6 +188,7 @@ Json DecodeWelcome(const Json&, std::string_view bytes) {
           {"frame_bytes", welcome.frame_bytes},
           {"max_value_bytes", welcome.max_value_bytes},
           {"replies_kept", (welcome.flags & kWelcomeRepliesKept) != 0},
+          {"wants_hits", (welcome.flags & kWelcomeWantsHits) != 0},
           {"server_unix_us", welcome.server_unix_us},
           {"server_pid", welcome.server_pid},
           {"text", Text(welcome.text)}};

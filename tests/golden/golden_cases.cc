@@ -293,7 +293,7 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   welcome.credits = 16;
   welcome.frame_bytes = kFrameBytesDefault;
   welcome.max_value_bytes = uint64_t{64} << 20;
-  welcome.flags = kWelcomeRepliesKept;
+  welcome.flags = kWelcomeRepliesKept | kWelcomeWantsHits;
   welcome.server_unix_us = 1'700'000'001'000'000;
   welcome.server_pid = 4711;
   cases.push_back({"welcome_admitted",
@@ -316,6 +316,7 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
                     {"frame_bytes", kFrameBytesDefault},
                     {"max_value_bytes", uint64_t{64} << 20},
                     {"replies_kept", true},
+                    {"wants_hits", true},
                     {"server_unix_us", 1'700'000'001'000'000},
                     {"server_pid", 4711},
                     {"text", ""}},

@@ -225,15 +225,16 @@ def welcome(data, _):
         "version": u16(data, 8),
         "version_min": u16(data, 10),
         "status": ["admitted", "wrong_version", "malformed", "full", "not_admitted",
-                   "shutting_down", "internal"][status],
+                   "shutting_down", "internal", "too_late"][status],
         "text": text(data, 112, 64),
     }
     if status != 0:
         need(not any(data[16:112]), "a refusal says nothing of the region")
         return result
-    need(u32(data, 108) & ~1 == 0, "unknown flag")
+    need(u32(data, 108) & ~3 == 0, "unknown flag")
     result.update({
         "replies_kept": bool(u32(data, 108) & 1),
+        "wants_hits": bool(u32(data, 108) & 2),
         "feature_bits": u64(data, 16),
         "incarnation": u64(data, 24),
         "region_bytes": u64(data, 32),

@@ -69,9 +69,10 @@ TEST_CASE("Kill: when kvd is killed every client gets an error, and finds the ne
 
     kvd.Kill();
     // The region is still mapped and holds the value: it must not be returned.
-    KVD_REQUIRE_CODE(reader->Get("key", value), kUnavailable);
-    KVD_REQUIRE_CODE(writer->Put("key", "lost"), kUnavailable);
-    KVD_REQUIRE_CODE(reader->Get("key", value), kUnavailable);
+    const OperationOptions soon{milliseconds(20)};
+    KVD_REQUIRE_CODE(reader->Get("key", value, nullptr, soon), kUnavailable);
+    KVD_REQUIRE_CODE(writer->Put("key", "lost", {.deadline = milliseconds(20)}), kUnavailable);
+    KVD_REQUIRE_CODE(reader->Get("key", value, nullptr, soon), kUnavailable);
 
     KVD_REQUIRE_OK(kvd.Start(std::getenv("KVD"), {"--memory=64m"}));
     REQUIRE(Eventually([&] { return writer->Ping().ok(); }));

@@ -232,7 +232,7 @@ void ShmAcceptor::ResumeAccepting() {
 void ShmAcceptor::DropLate() {
   const int64_t now_ns = NowNs();
   while (!handshakes_.empty() && handshakes_.front().deadline_ns <= now_ns) {
-    GiveUpOldest(WelcomeStatus::kMalformed, "no hello within 2 s");
+    GiveUpOldest(WelcomeStatus::kTooLate, "no hello within 2 s");
   }
 }
 

@@ -48,7 +48,8 @@ TEST_CASE_METHOD(Fixture, "Buffer: a value of any length comes into it and goes 
   const Buffer buffer = client->AllocateBuffer(8 << 20).value();
   CHECK(buffer.size() == 8 << 20);
   CHECK(reinterpret_cast<uintptr_t>(buffer.data()) % 4096 == 0);
-  for (const size_t length : {0u, 1u, 63u, 64u, 1000u, 2040u, 4096u, 100'001u, 4u << 20, 8u << 20}) {
+  for (const size_t length :
+       {0u, 1u, 63u, 64u, 1000u, 2040u, 4096u, 100'001u, 4u << 20, 8u << 20}) {
     CAPTURE(length);
     const std::string value = Bytes(length);
     const std::string key(1 + length % 300, 'k');
@@ -114,7 +115,8 @@ TEST_CASE_METHOD(Fixture, "Buffer: it outlives sessions, and many are under way 
   }
 }
 
-TEST_CASE_METHOD(Fixture, "Buffer: it is busy until the server is done with it, and may be given up before") {
+TEST_CASE_METHOD(
+    Fixture, "Buffer: it is busy until the server is done with it, and may be given up before") {
   Buffer buffer = client->AllocateBuffer(1 << 20).value();
   std::memset(buffer.data(), 'x', buffer.size());
   kvd.Stop();

@@ -178,6 +178,10 @@ TEST_CASE_METHOD(Fixture, "Client: an item expires for every reader, and may be 
   CHECK(value == large);
   CHECK(info.expiry_unix_us != 0);
   KVD_REQUIRE_CODE(client->GetAndTouch("absent", value, &info, soon), kNotFound);
+  WriteOptions past;
+  past.expiry_unix_us = 1;
+  KVD_REQUIRE_CODE(client->GetAndTouch("large", value, &info, past), kNotFound);
+  KVD_REQUIRE_CODE(client->Get("large"), kNotFound);
 }
 
 TEST_CASE_METHOD(Fixture,
@@ -299,6 +303,33 @@ TEST_CASE_METHOD(Fixture, "Client: a scan by prefix, in parts, and a cursor of a
   KVD_REQUIRE_CODE(client->Scan(visit_none, options), kFailedPrecondition);
   options.cursor = "nonsense";
   KVD_REQUIRE_CODE(client->Scan(visit_none, options), kInvalidArgument);
+}
+
+TEST_CASE("Client: what is read one-sidedly is not evicted before what nobody reads") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(getenv("KVD"), {"--memory=64m", "--evict=lru"}));
+  const auto client = Client::Connect(kvd.target()).value();
+  const std::string value(1000, 'v');
+  // Far more than fits, and between any two writes some of the first hundred are read.
+  int i = 0;
+  for (; i < 200'000; ++i) {
+    KVD_REQUIRE_OK(client->Put("key" + std::to_string(i), value));
+    for (int j = 0; j < 8; ++j)
+      static_cast<void>(client->Get("key" + std::to_string((i * 8 + j) % 100)));
+  }
+  int hot = 0;
+  for (int j = 0; j < 100; ++j) hot += client->Get("key" + std::to_string(j)).ok() ? 1 : 0;
+  int cold = 0;
+  for (int j = 1000; j < 1100; ++j) cold += client->Get("key" + std::to_string(j)).ok() ? 1 : 0;
+  CHECK(hot >= 95);
+  CHECK(cold <= 5);
+  uint64_t evicted = 0;
+  const auto stats = client->Stats();
+  KVD_REQUIRE_OK(stats);
+  for (const auto& [name, text] : *stats) {
+    if (name == "evicted_items") evicted = std::stoull(text);
+  }
+  CHECK(evicted > 100'000);
 }
 
 }  // namespace kvd::test

@@ -52,6 +52,12 @@ TEST_CASE("Client: writes whose session breaks under them take effect once") {
       break;
     }
     last = incremented->value;
+    std::string touched;
+    if (const absl::Status status = client->GetAndTouch("n", touched, nullptr, {});
+        !status.ok() || touched != std::to_string(i)) {
+      first_error = status.ok() ? absl::InternalError("touched another value: " + touched) : status;
+      break;
+    }
     if (i % 20 == 0) {  // pulled ones, too
       const auto put = client->Append("large", large);
       if (!put.ok()) first_error = put.status();

@@ -135,6 +135,7 @@ TEST_CASE("ParseWelcome: each refusal has its code and the server's text") {
       {WelcomeStatus::kNotAdmitted, absl::StatusCode::kPermissionDenied},
       {WelcomeStatus::kShuttingDown, absl::StatusCode::kUnavailable},
       {WelcomeStatus::kInternal, absl::StatusCode::kInternal},
+      {WelcomeStatus::kTooLate, absl::StatusCode::kUnavailable},
       {static_cast<WelcomeStatus>(99), absl::StatusCode::kInternal},
   }));
   const Welcome sent = MakeRefusal(refusal.status, "because of this");

@@ -115,6 +115,14 @@ TEST_CASE("Admission: a client that comes back in time is told that its replies 
   CHECK(policy.refused() == 0);
 }
 
+TEST_CASE("Admission: a server that evicts says that it wants to know what is read") {
+  FakeClock clock;
+  AdmissionPolicy::Options options = SomeOptions();
+  options.wants_hits = GENERATE(false, true);
+  AdmissionPolicy policy(options, clock);
+  CHECK(((policy.Admit({}, Wanting(1)).flags & kWelcomeWantsHits) != 0) == options.wants_hits);
+}
+
 TEST_CASE("Admission: nobody gets in once shutdown has begun") {
   FakeClock clock;
   AdmissionPolicy policy(SomeOptions(), clock);
