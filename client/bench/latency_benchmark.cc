@@ -61,6 +61,33 @@ std::unique_ptr<Client> ConnectOrDie(const ClientOptions& options) {
   return *std::move(client);
 }
 
+// Rate of GETs in batches of 64, with READs and doorbells for each key.
+void MeasureBatches(const char* name, Client& client) {
+  constexpr size_t kBatch = 64;
+  std::vector<Key> batch(kBatch, Key(0));
+  std::vector<std::string_view> views;
+  for (const Key& key : batch) views.push_back(key.view());
+  std::vector<GetResult> results(kBatch);
+  Random random(2);
+  const ClientCounters before = client.counters();
+  const uint64_t batches = FLAGS_operations / kBatch + 1;
+  const int64_t begin_ns = RealClock::Get().NowMonotonicNs();
+  for (uint64_t i = 0; i < batches; ++i) {
+    for (Key& key : batch) key = Key(random.Uniform(FLAGS_keys));
+    if (!client.MultiGet(views, results).ok()) Die("mget");
+    for (const GetResult& result : results) {
+      if (!result.status.ok()) Die("mget: " + std::string(result.status.message()));
+    }
+  }
+  const double keys = static_cast<double>(batches * kBatch);
+  const double seconds = static_cast<double>(RealClock::Get().NowMonotonicNs() - begin_ns) / 1e9;
+  const ClientCounters after = client.counters();
+  std::printf("%-22s %9.0f keys/s  %.3f READs, %.3f doorbells and %.0f bytes a key\n", name, keys / seconds,
+              static_cast<double>(after.reads - before.reads) / keys,
+              static_cast<double>(after.read_chains - before.read_chains) / keys,
+              static_cast<double>(after.read_bytes - before.read_bytes) / keys);
+}
+
 void MeasureKvd() {
   const Dataset data(FLAGS_keys, FLAGS_value_bytes, 1);
   std::string value;
@@ -84,6 +111,8 @@ void MeasureKvd() {
   const uint64_t gets = FLAGS_operations + FLAGS_operations / 10;
   const double reads_per_get = static_cast<double>(cold->counters().reads - reads) / static_cast<double>(gets);
   Measure("kvd GET, known place", [&](uint64_t n) { get(*warm, n); });
+  MeasureBatches("kvd MGET 64, cold", *cold);
+  MeasureBatches("kvd MGET 64, known", *warm);
   Measure("kvd PUT", [&](uint64_t n) { put(*cold, n); });
   std::printf("%-22s %.3f\n", "READs per cold GET", reads_per_get);
 }

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "client/bench/dataset.h"
 #include "client/kv_client.h"
+#include "common/base/checksum.h"
 #include "common/base/clock.h"
 #include "common/base/string_view.h"
 
@@ -109,6 +111,58 @@ double Independent(uint64_t gets, uint64_t keys, uint64_t seed, const Get& get) 
   return ns;
 }
 
+// In batches of keys known beforehand; per key.
+double Batches(Client& client, uint64_t gets, uint64_t keys, uint64_t seed) {
+  constexpr size_t kBatch = 64;
+  std::vector<Key> batch(kBatch, Key(0));
+  std::vector<std::string_view> views;
+  for (const Key& key : batch) views.push_back(key.view());
+  std::vector<GetResult> results(kBatch);
+  Random random(seed);
+  return Time(gets / kBatch * kBatch, [&] {
+    for (uint64_t done = 0; done + kBatch <= gets; done += kBatch) {
+      for (Key& key : batch) key = Key(random.Uniform(keys));
+      if (auto status = client.MultiGet(views, results); !status.ok()) Die("mget", status);
+      for (const GetResult& result : results) {
+        if (!result.status.ok()) Die("mget", result.status);
+      }
+    }
+  });
+}
+
+// A value of 4 MiB into a buffer, against a copy and a checksum of as many bytes: what cannot be done without.
+double LargeGetRatio(Client& client) {
+  constexpr size_t kBytes = size_t{4} << 20;
+  const Buffer buffer = [&] {
+    auto made = client.AllocateBuffer(kBytes);
+    if (!made.ok()) Die("buffer", made.status());
+    return *std::move(made);
+  }();
+  std::vector<char> from(kBytes, 'x');
+  std::vector<char> to(kBytes, 'y');
+  std::memcpy(buffer.data(), from.data(), kBytes);
+  if (auto put = client.PutFrom("large", buffer, kBytes); !put.ok()) Die("put 4 MiB", put.status());
+  std::vector<double> ratios;
+  uint64_t sum = 0;
+  for (int run = 0; run < 41; ++run) {
+    const double get_ns = Time(10, [&] {
+      for (int i = 0; i < 10; ++i) {
+        if (auto got = client.GetInto("large", buffer); !got.ok()) Die("get 4 MiB", got.status());
+      }
+    });
+    const double floor_ns = Time(10, [&] {
+      for (int i = 0; i < 10; ++i) {
+        std::memcpy(to.data(), from.data(), kBytes);
+        sum += Checksum64(to.data(), kBytes, 0);
+      }
+    });
+    ratios.push_back(get_ns / floor_ns);
+  }
+  if (sum == 1) std::fputs("", stderr);
+  if (auto deleted = client.Delete("large"); !deleted.ok()) Die("delete", deleted);
+  return Median(ratios);
+}
+
 void Load(Client& client, Map& map, const Dataset& data) {
   std::string value;
   map.reserve(data.keys());
@@ -179,7 +233,7 @@ int Main() {
   const auto kvd_get = [&](uint64_t n, std::string& value) { stores.GetKvd(n, value); };
   const auto map_get = [&](uint64_t n, std::string& value) { stores.GetMap(n, value); };
 
-  std::vector<double> kvd_chain, map_chain, kvd_free, map_free, chain_ratio, free_ratio, puts;
+  std::vector<double> kvd_chain, map_chain, kvd_free, map_free, chain_ratio, free_ratio, puts, batches, batch_ratio;
   uint64_t kvd_at = 0;
   uint64_t map_at = 0;
   for (int run = 0; run < FLAGS_runs; ++run) {
@@ -190,6 +244,8 @@ int Main() {
     kvd_free.push_back(Independent(FLAGS_gets, data.keys(), seed, kvd_get));
     map_free.push_back(Independent(FLAGS_gets, data.keys(), seed, map_get));
     free_ratio.push_back(kvd_free.back() / map_free.back());
+    batches.push_back(Batches(client, FLAGS_gets, data.keys(), seed));
+    batch_ratio.push_back(batches.back() / map_free.back());
   }
 
   const uint64_t cpu_before = ServerCpuUs(client);
@@ -218,6 +274,9 @@ int Main() {
       {"get_independent_kvd", Median(kvd_free), "ns"},
       {"get_independent_flat_hash_map", Median(map_free), "ns"},
       {"get_independent_ratio", Median(free_ratio), "kvd / map"},
+      {"mget_64_per_key_kvd", Median(batches), "ns"},
+      {"mget_64_per_key_ratio", Median(batch_ratio), "kvd / map, independent"},
+      {"get_into_4_mib_ratio", LargeGetRatio(client), "kvd / (memcpy + checksum)"},
       {"reads_per_get", ReadsPerGet(data), "as over RDMA, location unknown"},
       {"reads_per_miss", ReadsPerMiss(data), "as over RDMA"},
       {"user_bytes_per_region_byte_in_use", user_bytes / used, ""},

@@ -21,6 +21,15 @@ perftest() {
   wait "$server" || true
 }
 
+# bandwidth SIZE: the message rate of ib_read_bw between the two devices.
+bandwidth() {
+  ib_read_bw -d rxea -x 1 -s "$1" -n 5000 -F >/dev/null 2>&1 &
+  local server=$!
+  sleep 0.5
+  ib_read_bw -d rxeb -x 1 -s "$1" -n 5000 -F "$SERVER" 2>/dev/null | awk '$1 == '"$1"' {printf "%-22s %9.0f messages/s\n", "ib_read_bw '"$1"' B", $5 * 1e6}'
+  wait "$server" || true
+}
+
 main() {
   "$bin/server/kvd" --shm=/tmp/kvd.sock --listen="$SERVER:7711" --insecure --memory=64m 2>/tmp/kvd.log &
   local kvd=$! memcached=
@@ -36,6 +45,8 @@ main() {
     perftest read_lat 1024
     "$bin/client/bench/latency_benchmark" --server="rdma:$SERVER:7711"
     perftest send_lat 64
+    bandwidth 1024
+    bandwidth 96
     [[ -z $memcached ]] || "$bin/client/bench/latency_benchmark" --memcached="$SERVER:11211" --operations=2000
   done
   kill "$kvd" $memcached
