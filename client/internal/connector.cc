@@ -17,6 +17,23 @@ namespace {
 constexpr int64_t kBackOffMinNs = 1'000'000;
 constexpr int64_t kBackOffMaxNs = 1'000'000'000;
 
+// A server that cannot be reached says nothing of any key, and nothing of what it can do.
+absl::Status AsConnectError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kDataLoss:
+      return status;
+    default:
+      return absl::UnavailableError(status.message());
+  }
+}
+
 }  // namespace
 
 Connector::Connector(std::vector<Target> targets, const ClientOptions& options, uint64_t client_id)
@@ -48,8 +65,9 @@ absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectBefore(size_t index, 
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectTo(size_t index, const Clock& clock, int64_t deadline_ns) {
-  KVD_ASSIGN_OR_RETURN(std::unique_ptr<ClientChannel> channel, OpenChannel(targets_[index], deadline_ns));
-  return std::make_unique<Session>(std::move(channel), index, options_, &clock);
+  absl::StatusOr<std::unique_ptr<ClientChannel>> channel = OpenChannel(targets_[index], deadline_ns);
+  if (!channel.ok()) return AsConnectError(channel.status());
+  return std::make_unique<Session>(*std::move(channel), index, options_, &clock);
 }
 
 absl::StatusOr<std::unique_ptr<ClientChannel>> Connector::OpenChannel(const Target& target, int64_t deadline_ns) {

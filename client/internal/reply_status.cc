@@ -22,7 +22,8 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
       return absl::OutOfRangeError(absl::StrCat("value of ", value_bytes, " bytes > --max_value ",
                                                 reply.header.value_len, " on the server"));
     case ReplyStatus::kNoSpace:
-      return absl::ResourceExhaustedError("the region is full; delete something or start kvd with a larger --memory");
+      return absl::ResourceExhaustedError("the region is full; delete something or start kvd with a larger --memory (what the index has taken for "
+                                         "small items comes back only with a restart)");
     case ReplyStatus::kMalformed:
       return absl::DataLossError(absl::StrCat("the server found the request malformed: ", text));
     case ReplyStatus::kUnsupported:

@@ -18,10 +18,14 @@ namespace {
 constexpr size_t kWaitingMax = 65536;
 // More than fits into a socket's buffer of the usual size.
 constexpr int kPacketsMax = 4096;
+// Nor do more empty ones, each of which costs the sender some 700 bytes of it: as many in a row are
+// the end.
+constexpr int kEmptyInARowMax = 640;
 
 // Without this a socket may keep close() waiting. The peer can set it again, but then it still
 // holds the socket, and the last close is its own.
 void CloseForeign(UniqueFd fd) {
+  if (!fd.valid()) return;
   const linger off{};
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &off, sizeof(off));
 }
@@ -34,10 +38,13 @@ void CloseForeign(Packet& packet) {
 // The kernel would close what is still in the socket, lingering as it was told to. A packet of 0
 // bytes looks like the end, so this goes on for a while after one.
 void CloseSocket(UniqueFd socket) {
-  for (int i = 0; i < kPacketsMax; ++i) {
+  int empty = 0;
+  for (int i = 0; i < kPacketsMax && empty < kEmptyInARowMax; ++i) {
     std::byte ignored{};
     Packet packet;
     if (ReceivePacket(socket.get(), std::span(&ignored, 1), packet) != 0) break;
+    ++empty;
+    if (packet.bytes > 0) empty = 0;
     CloseForeign(packet);
   }
 }

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
 #include "common/base/unique_fd.h"
@@ -17,7 +18,16 @@ namespace kvd::verbs {
 
 absl::StatusOr<std::shared_ptr<CmEventChannel>> CmEventChannel::Create() {
   rdma_event_channel* channel = rdma_create_event_channel();
-  if (channel == nullptr) return ErrnoStatus("opening /dev/infiniband/rdma_cm");
+  if (channel == nullptr) {
+    const int error = errno;
+    const absl::Status opened = ErrnoStatus(error, "opening /dev/infiniband/rdma_cm");
+    if (error != ENOENT && error != ENODEV) return opened;
+    return absl::UnavailableError(absl::StrCat(
+        opened.message(),
+        ": this machine has no RDMA, or its drivers are not loaded. Use shared memory on "
+        "the host of kvd; or load the device's driver and rdma_ucm (for Soft-RoCE: modprobe "
+        "rdma_rxe; rdma link add rxe0 type rxe netdev eth0)"));
+  }
   std::shared_ptr<CmEventChannel> created(new CmEventChannel(channel));
   const int flags = fcntl(channel->fd, F_GETFL);
   if (flags < 0 || fcntl(channel->fd, F_SETFL, flags | O_NONBLOCK) != 0)

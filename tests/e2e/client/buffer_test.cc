@@ -7,8 +7,7 @@
 
 #include "client/kv_client.h"
 #include "common/base/random.h"
-#include "tests/e2e/client/broken_sessions.h"
-#include "tests/support/kvd_process.h"
+#include "tests/e2e/client/kvd_under_test.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
 
@@ -19,11 +18,10 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Fixture {
-  Fixture() {
-    KVD_REQUIRE_OK(kvd.Start(getenv("KVD"), {"--memory=256m", "--max_value=64m"}));
+  Fixture() : kvd({"--memory=256m", "--max_value=64m"}) {
     ClientOptions options;
     options.deadline = seconds(60);
-    client = Client::Connect(kvd.target(), options).value();
+    client = kvd.Connect(options);
   }
 
   std::string Bytes(size_t length) {
@@ -36,7 +34,7 @@ struct Fixture {
   }
 
   Random random{Seed()};
-  KvdProcess kvd;
+  KvdUnderTest kvd;
   std::unique_ptr<Client> client;
 };
 
@@ -95,7 +93,7 @@ TEST_CASE_METHOD(Fixture, "Buffer: it outlives sessions, and many are under way 
     for (size_t i = 0; i < 16; ++i) {
       client->StartPutFrom("key" + std::to_string(i), buffers[i], values[i].size(), Async{i, {}});
     }
-    if (round % 2 == 1) BreakSessions();
+    if (round % 2 == 1) kvd.BreakSessions();
     while (client->outstanding() != 0) {
       const size_t count = client->Wait(some, seconds(60));
       for (size_t i = 0; i < count; ++i) REQUIRE(some[i].status == absl::OkStatus());
@@ -119,7 +117,7 @@ TEST_CASE_METHOD(
     Fixture, "Buffer: it is busy until the server is done with it, and may be given up before") {
   Buffer buffer = client->AllocateBuffer(1 << 20).value();
   std::memset(buffer.data(), 'x', buffer.size());
-  kvd.Stop();
+  kvd.process().Stop();
   WriteOptions soon;
   soon.deadline = milliseconds(20);
   KVD_REQUIRE_CODE(client->PutFrom("k", buffer, buffer.size(), soon), kDeadlineExceeded);
@@ -129,7 +127,7 @@ TEST_CASE_METHOD(
   client->StartPutFrom("given up", given_up, given_up.size(), Async{1, {}});
   client->Poll({});
   given_up = Buffer();
-  kvd.Continue();
+  kvd.process().Continue();
   Completion completion;
   REQUIRE(client->Wait(std::span(&completion, 1), seconds(60)) == 1);
   CHECK(completion.status == absl::OkStatus());
@@ -143,7 +141,7 @@ TEST_CASE_METHOD(Fixture, "Buffer: it may outlive its client") {
   KVD_REQUIRE_OK(client->PutFrom("k", buffer, 1 << 20));
   client.reset();
   std::memset(buffer.data(), 'z', buffer.size());
-  client = Client::Connect(kvd.target()).value();
+  client = kvd.Connect();
   KVD_REQUIRE_OK(client->PutFrom("k", buffer, 1 << 20));
   CHECK(client->Get("k").value()[77] == 'z');
 }

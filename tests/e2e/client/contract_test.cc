@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/kv_client.h"
-#include "tests/support/kvd_process.h"
+#include "tests/e2e/client/kvd_under_test.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
 
@@ -19,10 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Fixture {
-  Fixture() {
-    KVD_REQUIRE_OK(kvd.Start(getenv("KVD"), {"--memory=64m", "--max_value=8m"}));
-    client = Client::Connect(kvd.target()).value();
-  }
+  Fixture() : kvd({"--memory=64m", "--max_value=8m"}) { client = kvd.Connect(); }
 
   std::string Value(std::string_view key) { return client->Get(key).value(); }
   uint64_t Version(std::string_view key) {
@@ -32,7 +29,7 @@ struct Fixture {
     return info.version;
   }
 
-  KvdProcess kvd;
+  KvdUnderTest kvd;
   std::unique_ptr<Client> client;
 };
 
@@ -151,7 +148,7 @@ TEST_CASE_METHOD(Fixture, "Client: an item expires for every reader, and may be 
   // Whatever remembers where it lies must see it go as well.
   ClientOptions remembering;
   remembering.location_cache_entries = 1024;
-  const auto other = Client::Connect(kvd.target(), remembering).value();
+  const auto other = kvd.Connect(remembering);
   bool seen = other->Get("k").ok();
   while (client->Get("k").ok()) continue;
   CHECK(client->ServerUnixUs() >= info.expiry_unix_us);
@@ -228,7 +225,7 @@ TEST_CASE_METHOD(Fixture, "Client: increment and append keep an item's expiry an
 TEST_CASE_METHOD(Fixture, "Client: batches give each key its status, duplicates included") {
   ClientOptions whole;
   whole.read_whole_buckets = true;
-  const auto by_machine = Client::Connect(kvd.target(), whole).value();
+  const auto by_machine = kvd.Connect(whole);
   std::vector<std::string> names;
   for (int i = 0; i < 300; ++i) names.push_back("key" + std::to_string(i % 250));
   std::vector<PutRequest> puts;
@@ -306,9 +303,8 @@ TEST_CASE_METHOD(Fixture, "Client: a scan by prefix, in parts, and a cursor of a
 }
 
 TEST_CASE("Client: what is read one-sidedly is not evicted before what nobody reads") {
-  KvdProcess kvd;
-  KVD_REQUIRE_OK(kvd.Start(getenv("KVD"), {"--memory=64m", "--evict=lru"}));
-  const auto client = Client::Connect(kvd.target()).value();
+  KvdUnderTest kvd({"--memory=64m", "--evict=lru"});
+  const auto client = kvd.Connect();
   const std::string value(1000, 'v');
   // Far more than fits, and between any two writes some of the first hundred are read.
   int i = 0;

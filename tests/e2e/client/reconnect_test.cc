@@ -144,6 +144,22 @@ TEST_CASE("Client: one that does not wait for its server says at once that there
   }
 }
 
+TEST_CASE("Client: a server that cannot be reached is never taken for a key that is not there") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  // Where there is no RDMA the second way fails in a way of its own.
+  const std::string other = GENERATE("rdma:127.0.0.1:7719", "shm:/nonexistent/kvd.sock");
+  KVD_REQUIRE_CODE(Client::Connect(other), kUnavailable);
+  const auto client = Client::Connect(kvd.target() + "," + other).value();
+  KVD_REQUIRE_OK(client->Put("k", "v"));
+  kvd.Kill();
+  const OperationOptions soon{milliseconds(20)};
+  KVD_REQUIRE_CODE(client->Get("k", soon), kUnavailable);
+  KVD_REQUIRE_CODE(client->Exists("k", soon), kUnavailable);
+  KVD_REQUIRE_CODE(client->Delete("k", {.deadline = milliseconds(20)}), kUnavailable);
+  KVD_REQUIRE_CODE(client->Put("k", "v", {.deadline = milliseconds(20)}), kUnavailable);
+}
+
 TEST_CASE(
     "Client: of several ways to a kvd the first that works is taken, and a better one when it is "
     "back") {
