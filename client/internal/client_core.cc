@@ -103,7 +103,7 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_
     session.locations.Remember(hash, machine.slot());
   }
   const ItemView item = machine.item();
-  // Neither of these touches what the item points to.
+  // Neither of these ends the session, to which the item's bytes belong.
   if (hits_.Note(hash)) ReportHits();
   if (item.expiry_unix_us != 0) RefreshClock();
   return use(item);
@@ -275,17 +275,18 @@ absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const
   return FormatCursor(position, session.map.geometry().incarnation);
 }
 
-// Also takes the answer to an earlier question.
+// Called while the caller holds an item's bytes, so neither this nor ReportHits may end the session. Also takes the answer to
+// an earlier question.
 void ClientCore::RefreshClock() {
   connection_.RefreshClock();
-  if (connection_.clock_asked()) connection_.Advance();
+  if (connection_.clock_asked()) connection_.PumpRequests();
 }
 
 void ClientCore::ReportHits() {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kHits);
   connection_.requests().Notify(header, {}, hits_.Take());
-  connection_.Advance();
+  connection_.PumpRequests();
 }
 
 void ClientCore::SessionEnds(Session& session) {

@@ -99,8 +99,14 @@ void Connection::Advance() {
   session_->reader.ForgetIfDone();
   const absl::Status requested = requests_.Pump();
   TakeClock();
-  if (absl::IsDataLoss(requested)) return End();
+  if (absl::IsDataLoss(requested) || broke_format_) return End();
   if (!read.ok() || !requested.ok()) EndIfBroken();
+}
+
+void Connection::PumpRequests() {
+  if (session_ == nullptr) return;
+  broke_format_ = absl::IsDataLoss(requests_.Pump()) || broke_format_;
+  TakeClock();
 }
 
 bool Connection::EndIfBroken() {
@@ -113,6 +119,7 @@ void Connection::End() {
   listener_.SessionEnds(*session_);
   requests_.Detach();
   session_.reset();
+  broke_format_ = false;
 }
 
 void Connection::ConsiderBetterTarget() {

@@ -54,6 +54,9 @@ class Connection {
   // Moves READs and requests on, without blocking; ends a session that broke. Afterwards session() may be null.
   void Advance();
 
+  // Moves requests on without ending the session, whatever is found out: for a caller that still holds bytes of the session's.
+  void PumpRequests();
+
   // Blocks until there may be something to Advance, or the deadline. Between sessions it tries to make one, or waits until
   // it may try again. DeadlineExceeded; an error of Connector::Reconnect: there is no session, and to wait for one is no use or
   // not wanted (everything that was waiting for it has failed). Ok says nothing.
@@ -85,6 +88,7 @@ class Connection {
   Request clock_request_;
   int64_t clock_asked_ns_ = 0;
   bool clock_asked_ = false;
+  bool broke_format_ = false;  // the session at hand: it ends with the next Advance
   uint64_t incarnation_ = 0;  // of the last session
   uint64_t reconnects_ = 0;
   uint64_t sessions_ = 0;
