@@ -36,8 +36,12 @@ std::optional<std::string> WrongCount(const Command& command,
   std::string usage = absl::StrCat("; usage: kvcli ", ToAbsl(command.name));
   if (!command.arguments.empty()) absl::StrAppend(&usage, " ", ToAbsl(command.arguments));
   if (arguments.size() < command.arguments_min) {
-    const std::string_view wanted =
-        command.arguments.substr(0, command.arguments.find_first_of(" ."));
+    // The first that is not there: KEY VERSION VALUE, KEY...
+    std::string_view wanted = command.arguments;
+    for (size_t given = arguments.size(); given > 0 && wanted.find(' ') != wanted.npos; --given) {
+      wanted.remove_prefix(wanted.find(' ') + 1);
+    }
+    wanted = wanted.substr(0, wanted.find_first_of(" ."));
     return absl::StrCat(ToAbsl(wanted), " is missing", usage);
   }
   if (arguments.size() > command.arguments_max) {

@@ -72,6 +72,9 @@ ExitCode RunDump(Invocation& run) {
   if (!run.BytesOfArgument(run.flags().Text("prefix"), prefix)) return ExitCode::kUsage;
   const std::string path =
       run.arguments().empty() || run.arguments()[0] == "-" ? "" : run.arguments()[0];
+  if (path.ends_with(".gz")) {
+    return run.Fail(path, UsageFailure("dump compresses nothing; kvcli dump | gzip > " + path));
+  }
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   std::unique_ptr<OutputFile> file;

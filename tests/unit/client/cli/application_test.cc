@@ -52,6 +52,7 @@ TEST_CASE("Application: usage errors exit with 2 and say what may have been mean
            Case{{"two words"}, "kvcli: \"two words\": unknown command; 'kvcli help' lists them\n"},
            Case{{""}, "kvcli: \"\": unknown command; 'kvcli help' lists them\n"},
            Case{{"get"}, "kvcli: get: KEY is missing; usage: kvcli get KEY\n"},
+           Case{{"cas", "k"}, "kvcli: cas: VERSION is missing; usage: kvcli cas KEY VERSION [VALUE|-|@FILE]\n"},
            Case{{"mget"}, "kvcli: mget: KEY is missing; usage: kvcli mget KEY...\n"},
            Case{{"get", "a", "b"}, "kvcli: get: one argument too many: b; usage: kvcli get KEY\n"},
            Case{{"scan", "x"}, "kvcli: scan: one argument too many: x; usage: kvcli scan\n"},

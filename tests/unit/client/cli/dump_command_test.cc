@@ -61,6 +61,14 @@ TEST_CASE("dump: to a file, in the format that its name tells") {
   CHECK(Contents(directory.Join("x")) == kJsonLines);
 }
 
+TEST_CASE("dump: a name that promises compression is refused") {
+  FakeServer server = TwoItems();
+  const kvd::test::TempDir directory;
+  const CliResult result = RunCli(server, {"dump", directory.Join("x.jsonl.gz")});
+  CHECK(result.exit == 2);
+  CHECK_THAT(result.err, Catch::Contains("kvcli dump | gzip > "));
+}
+
 TEST_CASE("dump: an error or a Ctrl-C leaves the file as it was") {
   const kvd::test::TempDir directory;
   const std::string path = directory.Join("x");
