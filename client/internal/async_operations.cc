@@ -275,11 +275,17 @@ void AsyncOperations::Finish(Live& live, absl::Status status) {
 
 void AsyncOperations::Advance() {
   if (live_.empty()) return;
-  if (Session* session = connection_.session()) session->reads.Dispatch();
-  while (Request* request = connection_.requests().TakeFinished()) OnReply(*static_cast<Live*>(request->owner));
-  if (waiting_ != 0 && connection_.session() != nullptr) BeginWaiting();
-  // What was taken may have led to more READs and requests.
-  connection_.Advance();
+  bool more = true;
+  while (more) {
+    if (Session* session = connection_.session()) session->reads.Dispatch();
+    while (Request* request = connection_.requests().TakeFinished()) OnReply(*static_cast<Live*>(request->owner));
+    if (waiting_ != 0 && connection_.session() != nullptr) BeginWaiting();
+    // What was taken may have led to more READs and requests. And what this takes off the channel has to be looked at before
+    // anybody sleeps: the channel will not wake for it again.
+    connection_.Advance();
+    const Session* const session = connection_.session();
+    more = (session != nullptr && session->reads.anything_to_dispatch()) || connection_.requests().anything_finished();
+  }
   if (++advances_ % kAdvancesPerClock == 0) {
     if (const int64_t now_ns = NowNs(); now_ns >= next_deadline_ns_) Expire(now_ns);
   }

@@ -85,7 +85,9 @@ absl::Status Connection::Wait(int64_t deadline_ns) {
   }
   const absl::Status made = TryConnect(deadline_ns);
   if (made.ok()) return made;
-  const bool worth_another = absl::IsUnavailable(made) || absl::IsDeadlineExceeded(made);
+  // Also one whose handshake broke off, whatever that looked like: only a server that refuses will refuse again.
+  const bool worth_another =
+      absl::IsUnavailable(made) || absl::IsDeadlineExceeded(made) || absl::IsDataLoss(made) || absl::IsInternal(made);
   if (!worth_another || !wait_for_server_) {
     requests_.FailAll(made);
     return made;

@@ -28,9 +28,7 @@ void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResul
     if (under_way_ == 0) return;
     connection_.Advance();
     if (session_ == nullptr) return;
-    const size_t before = under_way_;
-    session_->reads.Dispatch();
-    if (under_way_ < before || under_way_ == 0) continue;
+    if (session_->reads.Dispatch()) continue;
     if (!connection_.Wait(deadline_ns).ok()) return Abandon();
   }
 }

@@ -20,9 +20,12 @@ absl::Status ReadQueue::Pump() {
     const size_t count = channel_.PollReads(completions);
     for (const ReadCompletion& completion : std::span(completions).first(count)) {
       auto* ticket = reinterpret_cast<ReadTicket*>(completion.id);
-      ticket->done = true;
       ticket->ok = completion.ok;
-      if (ticket->owner != nullptr) finished_.push_back(ticket);
+      if (ticket->owner != nullptr) {
+        finished_.push_back(ticket);
+      } else {
+        ticket->done = true;
+      }
     }
     posted_ -= count;
     if (count < std::size(completions)) break;

@@ -32,8 +32,8 @@ struct ReadTicket {
   std::byte* into = nullptr;  // memory of the channel
   ReadOwner* owner = nullptr;  // null: whoever submitted it looks at `done`
   void* context = nullptr;     // the owner's
-  bool done = true;
-  bool ok = false;  // once done: the bytes are there
+  bool done = true;            // one that has an owner: and the owner has been told
+  bool ok = false;             // once done: the bytes are there
 };
 
 // One thread at a time; never blocks.
@@ -54,14 +54,21 @@ class ReadQueue {
   // what waits stays waiting.
   absl::Status Pump();
 
-  // Tells the owners of those that are done.
-  void Dispatch() {
+  // Tells the owners of those that are done. True if there were any: they may have submitted more, to be posted before
+  // anybody waits.
+  bool Dispatch() {
+    const bool any = !finished_.empty();
     while (!finished_.empty()) {
       ReadTicket* ticket = finished_.front();
       finished_.pop_front();
+      ticket->done = true;
       ticket->owner->OnRead(*ticket);
     }
+    return any;
   }
+
+  // READs have completed whose owners have not been told: nothing will wake anybody for them again.
+  bool anything_to_dispatch() const { return !finished_.empty(); }
 
   uint64_t chains() const { return chains_; }  // doorbells so far
 

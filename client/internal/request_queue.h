@@ -77,6 +77,7 @@ class RequestQueue {
   // Sends at once, without an answer to wait for; does nothing if no credit is free or others wait for one.
   void Notify(RequestHeader header, std::string_view key, std::string_view payload = {});
 
+  bool anything_finished() const { return !finished_.empty(); }
   bool idle() const { return waiting_.empty() && sent_.empty(); }
   uint64_t requests() const { return requests_; }  // sent so far, repeats included
   uint64_t repeats() const { return repeats_; }

@@ -33,9 +33,14 @@ TEST_CASE("Client: writes whose session breaks under them take effect once") {
   options.deadline = seconds(60);
   const auto client = Client::Connect(kvd.target(), options).value();
   std::atomic<bool> stop{false};
+  std::atomic<int> written{0};
   std::thread breaker([&] {
-    while (!stop) {
-      BreakSessions();
+    // Once after each write that came through, so that the client gets somewhere.
+    for (int broken_at = 0; !stop;) {
+      if (const int now = written.load(); now != broken_at) {
+        broken_at = now;
+        BreakSessions();
+      }
       std::this_thread::yield();
     }
   });
@@ -52,6 +57,7 @@ TEST_CASE("Client: writes whose session breaks under them take effect once") {
       break;
     }
     last = incremented->value;
+    written = i;
     std::string touched;
     if (const absl::Status status = client->GetAndTouch("n", touched, nullptr, {});
         !status.ok() || touched != std::to_string(i)) {
