@@ -246,6 +246,7 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
   result.length = item.value.size();
   if (Session* session = connection_.session(); session != nullptr && slot != kEmptySlot) {
     session->locations.Remember(live.hash, slot);
+    if (live.stage == Stage::kReading) connection_.NoteHit(live.hash);
   }
   if (operation.buffer != nullptr) {
     if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok()) return Finish(live, std::move(put));

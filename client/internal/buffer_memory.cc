@@ -19,7 +19,9 @@ absl::StatusOr<std::shared_ptr<BufferMemory>> BufferMemory::Create(size_t bytes)
 }
 
 BufferMemory::~BufferMemory() {
-  if (const std::shared_ptr<Registrar> registrar = registrar_.lock()) registrar->channel->Free(registration_);
+  const std::shared_ptr<Registrar> registrar = registrar_.lock();
+  if (registrar == nullptr || registrar->fork_generation != ForkGeneration()) return;
+  registrar->channel->Free(registration_);
 }
 
 absl::StatusOr<TransferBuffer> BufferMemory::RegisterWith(const std::shared_ptr<Registrar>& registrar) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "client/internal/fork_guard.h"
 #include "common/transport/client_channel.h"
 #include "common/transport/shared_pages.h"
 
@@ -20,6 +21,7 @@ namespace kvd {
 // What buffers know a session by: gone when the session is.
 struct Registrar {
   ClientChannel* channel = nullptr;
+  uint32_t fork_generation = ForkGeneration();  // of the process that the session belongs to
 };
 
 class BufferMemory {
@@ -27,7 +29,8 @@ class BufferMemory {
   // Room for a value of `bytes` (not 0). ResourceExhausted: no memory.
   static absl::StatusOr<std::shared_ptr<BufferMemory>> Create(size_t bytes);
 
-  // Takes the registration back, if its session still lives: blocks as ClientChannel::Free.
+  // Takes the registration back, if its session still lives: blocks as ClientChannel::Free. In a child of fork() the session is
+  // the parent's, and nothing is taken from it.
   ~BufferMemory();
   BufferMemory(const BufferMemory&) = delete;
   BufferMemory& operator=(const BufferMemory&) = delete;

@@ -42,9 +42,7 @@ absl::Status ClientCore::Ready(int64_t deadline_ns) {
     return Forked();
   }
   connection_.ConsiderBetterTarget();
-  KVD_RETURN_IF_ERROR(connection_.Ensure(deadline_ns));
-  hits_.Enable((connection_.session()->channel->welcome().flags & kWelcomeWantsHits) != 0);
-  return absl::OkStatus();
+  return connection_.Ensure(deadline_ns);
 }
 
 absl::Status ClientCore::WithItemByMachine(std::string_view key, const OperationOptions& options, UseItem use) {
@@ -104,7 +102,7 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_
   }
   const ItemView item = machine.item();
   // Neither of these ends the session, to which the item's bytes belong.
-  if (hits_.Note(hash)) ReportHits();
+  connection_.NoteHit(hash);
   if (item.expiry_unix_us != 0) RefreshClock();
   return use(item);
 }
@@ -275,18 +273,11 @@ absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const
   return FormatCursor(position, session.map.geometry().incarnation);
 }
 
-// Called while the caller holds an item's bytes, so neither this nor ReportHits may end the session. Also takes the answer to
+// Called while the caller holds an item's bytes, so this must not end the session. Also takes the answer to
 // an earlier question.
 void ClientCore::RefreshClock() {
   connection_.RefreshClock();
   if (connection_.clock_asked()) connection_.PumpRequests();
-}
-
-void ClientCore::ReportHits() {
-  RequestHeader header{};
-  header.opcode = static_cast<uint8_t>(Opcode::kHits);
-  connection_.requests().Notify(header, {}, hits_.Take());
-  connection_.PumpRequests();
 }
 
 void ClientCore::SessionEnds(Session& session) {

@@ -15,7 +15,6 @@
 #include "client/internal/connection.h"
 #include "client/internal/event_set.h"
 #include "client/internal/fork_guard.h"
-#include "client/internal/hit_sampler.h"
 #include "client/internal/multi_get.h"
 #include "client/kv_client.h"
 #include "common/base/clock.h"
@@ -132,7 +131,7 @@ class ClientCore : Connection::Listener {
     window_read_bytes_ += ItemBytesOf(slot);
     if (!session.window_get.ServerAlive()) return false;
     if (item.expiry_unix_us != 0) [[unlikely]] RefreshClock();
-    if (hits_.Note(hash)) [[unlikely]] ReportHits();
+    connection_.NoteHit(hash);
     return true;
   }
 
@@ -152,7 +151,6 @@ class ClientCore : Connection::Listener {
   static absl::Status Forked();
   void FinishSleep();
   void RefreshClock();
-  void ReportHits();
   void SessionEnds(Session& session) override;
   static void AddSession(const Session& session, ClientCounters& sum);
 
@@ -161,7 +159,6 @@ class ClientCore : Connection::Listener {
   Connection connection_;
   AsyncOperations async_;
   MultiGetter multi_get_;
-  HitSampler hits_;
   std::unique_ptr<EventSet> events_;
   uint32_t polls_ = 0;
   uint64_t watched_session_ = 0;  // by its number

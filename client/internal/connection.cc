@@ -44,6 +44,7 @@ void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
   clock_.Learn(asked_ns, NowNs(), static_cast<int64_t>(welcome.server_unix_us));
   const bool same = welcome.incarnation == incarnation_;
   incarnation_ = welcome.incarnation;
+  hits_.Enable((welcome.flags & kWelcomeWantsHits) != 0);
   next_look_ns_ = NowNs() + kLookForBetterNs;
   session_ = std::move(session);
   ++sessions_;
@@ -134,6 +135,13 @@ void Connection::ConsiderBetterTarget() {
   End();
   ++reconnects_;
   Begin(*std::move(better), now_ns);
+}
+
+void Connection::ReportHits() {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kHits);
+  requests_.Notify(header, {}, hits_.Take());
+  PumpRequests();
 }
 
 void Connection::RefreshClock() {

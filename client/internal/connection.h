@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/internal/connector.h"
+#include "client/internal/hit_sampler.h"
 #include "client/internal/request_queue.h"
 #include "client/internal/server_clock.h"
 #include "client/internal/session.h"
@@ -71,6 +72,11 @@ class Connection {
   // A better way to the same kvd may be back: looked for now and then, when nothing is under way.
   void ConsiderBetterTarget();
 
+  // A key was read one-sidedly: told to a server that wants to know, for a sample of them (HitSampler). Ends no session.
+  void NoteHit(uint64_t hash) {
+    if (hits_.Note(hash)) [[unlikely]] ReportHits();
+  }
+
   // Asks the server for its clock again if what is known of it is old or poor: the answer comes with a later Advance. Never
   // blocks, and ends no session.
   void RefreshClock();
@@ -79,12 +85,14 @@ class Connection {
   absl::Status TryConnect(int64_t deadline_ns);
   void Begin(std::unique_ptr<Session> session, int64_t asked_ns);
   void TakeClock();
+  void ReportHits();
 
   Connector connector_;
   const bool wait_for_server_;
   Listener& listener_;
   RequestQueue requests_;
   ServerClock clock_;
+  HitSampler hits_;
   Request clock_request_;
   int64_t clock_asked_ns_ = 0;
   bool clock_asked_ = false;

@@ -61,6 +61,7 @@ void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
       result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
       result.status = absl::OkStatus();
       session_->locations.Remember(lane.hash, machine.slot());
+      connection_.NoteHit(lane.hash);
       return End(lane);
     }
     case GetMachine::Need::kAbsent:

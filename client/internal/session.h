@@ -39,7 +39,7 @@ struct Session {
         slots(*channel, map, whole_buckets),
         window_get(options.read_whole_buckets ? nullptr : channel->window().data(), map),
         locations(options.location_cache_entries),
-        registrar(std::make_shared<Registrar>(Registrar{channel.get()})),
+        registrar(std::make_shared<Registrar>(Registrar{.channel = channel.get()})),
         hash_seed(map.geometry().hash_seed()) {}
 
   uint64_t Hash(std::string_view key) const { return HashKey(key, hash_seed); }

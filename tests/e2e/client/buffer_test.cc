@@ -1,4 +1,7 @@
 // Values read into and written from registered buffers.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -134,6 +137,24 @@ TEST_CASE_METHOD(
   while (buffer.busy()) client->Poll({});
   CHECK(client->Get("k").value() == std::string(1 << 20, 'x'));
   CHECK(client->Get("given up").value() == std::string(1 << 20, 'y'));
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "Buffer: a child of fork() that gives one up takes nothing from its parent") {
+  Buffer buffer = client->AllocateBuffer(1 << 20).value();
+  std::memset(buffer.data(), 'p', buffer.size());
+  KVD_REQUIRE_OK(client->PutFrom("k", buffer, buffer.size()));
+  const pid_t child = fork();
+  if (child == 0) {
+    buffer = Buffer();
+    std::_Exit(0);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(status == 0);
+  KVD_REQUIRE_OK(client->PutFrom("k", buffer, buffer.size()));
+  CHECK(client->GetInto("k", buffer).value() == buffer.size());
+  CHECK(client->counters().reconnects == 0);
 }
 
 TEST_CASE_METHOD(Fixture, "Buffer: it may outlive its client") {
