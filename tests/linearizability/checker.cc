@@ -11,8 +11,9 @@ namespace kvd::test {
 namespace {
 
 constexpr int kShownBefore = 6;
-constexpr int kWritesShownBefore = 8;
-constexpr size_t kShownAfter = 6;
+constexpr int kMatterShown = 8;
+constexpr int kShownBeside = 6;
+constexpr int kShownAfter = 6;
 
 std::string TextOf(Value value) {
   if (value.kind == Value::Kind::kNumber) {
@@ -49,21 +50,28 @@ std::string Describe(const Operation& operation, int64_t origin_ns) {
   return text;
 }
 
-// Of the operations that were invoked before `middle`, and soon after it, those that may have to do
-// with it: the last few, and the last few writes.
+// Of the operations around `stuck`, which is the one at `middle`, those that may have to do with
+// it: the last few before it, the writes and misses beside it, and the first few after its return.
 std::vector<const Operation*> Nearby(const std::vector<Operation>& sorted, size_t middle) {
   std::vector<const Operation*> nearby;
-  const size_t end = std::min(sorted.size(), middle + kShownAfter);
-  for (size_t i = end; i-- > middle;) nearby.push_back(&sorted[i]);
+  const auto may_matter = [](const Operation& operation) {
+    return !IsRead(operation.kind) || operation.outcome != Outcome::kOk;
+  };
   int any = kShownBefore;
-  int writes = kWritesShownBefore;
-  for (size_t i = middle; i-- > 0 && writes > 0;) {
-    const bool write = !IsRead(sorted[i].kind);
-    if (any > 0 || write) nearby.push_back(&sorted[i]);
-    --any;
-    writes -= write ? 1 : 0;
+  int matter = kMatterShown;
+  for (size_t i = middle; i-- > 0 && matter > 0; --any) {
+    if (any > 0 || may_matter(sorted[i])) nearby.push_back(&sorted[i]);
+    matter -= may_matter(sorted[i]) ? 1 : 0;
   }
   std::reverse(nearby.begin(), nearby.end());
+  int beside = kShownBeside;
+  int after = kShownAfter;
+  matter = kMatterShown;
+  for (size_t i = middle; i < sorted.size() && after > 0; ++i) {
+    const bool returned = sorted[i].invoked_ns > sorted[middle].returned_ns;
+    int& left = returned ? after : may_matter(sorted[i]) ? matter : beside;
+    if (left-- > 0) nearby.push_back(&sorted[i]);
+  }
   return nearby;
 }
 
