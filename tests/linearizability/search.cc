@@ -150,8 +150,8 @@ class Searcher {
       if (take && at == return_event_[operation]) at = events_.Next(at);
     }
     first_return_ = at;
-    if (at != kNone && choices_.size() >= furthest_) {
-      furthest_ = choices_.size();
+    if (at != kNone && required_left_ <= least_left_) {
+      least_left_ = required_left_;
       result_.stuck_at = sorted_[at].operation;
     }
   }
@@ -322,7 +322,7 @@ class Searcher {
   size_t required_left_;
   size_t versions_taken_ = 0;
   std::vector<Choice> choices_;
-  size_t furthest_ = 0;
+  size_t least_left_ = SIZE_MAX;  // of required operations, on the way that came furthest
   absl::flat_hash_set<Key128> seen_;
   KeyState state_;
   Key128 set_;
