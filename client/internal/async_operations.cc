@@ -81,15 +81,20 @@ void AsyncOperations::Begin(Live& live) {
 void AsyncOperations::BeginGet(Live& live, Session& session) {
   const std::string_view key = live.operation->key;
   live.hash = session.Hash(key);
+  live.remembered = session.locations.Find(live.hash);
   live.stage = Stage::kReading;
   if (session.mapped()) {
     if (FindInWindow(live, session)) return;
     return Ask(live);
   }
   if (!TakeSlot(live, session)) return;
-  const Slot remembered = session.locations.Find(live.hash);
-  GetMachine& machine = live.slot->machine;
-  Step(live, remembered == kEmptySlot ? machine.Start(key, live.hash) : machine.StartAt(key, live.hash, remembered));
+  Step(live, First(live, live.slot->machine));
+}
+
+GetMachine::Need AsyncOperations::First(const Live& live, GetMachine& machine) {
+  const std::string_view key = live.operation->key;
+  if (live.remembered == kEmptySlot) return machine.Start(key, live.hash);
+  return machine.StartAt(key, live.hash, live.remembered);
 }
 
 // False: the operation has ended for want of memory.
@@ -115,7 +120,7 @@ bool AsyncOperations::TakeSlot(Live& live, Session& session) {
 bool AsyncOperations::FindInWindow(Live& live, Session& session) {
   GetMachine& machine = session.machine;
   session.reader.PlaceItemsIn(live.operation->buffer, live.operation->key.size());
-  const auto need = session.reader.Run(machine, machine.Start(live.operation->key, live.hash), INT64_MAX);
+  const auto need = session.reader.Run(machine, First(live, machine), INT64_MAX);
   session.reader.PlaceItemsIn(nullptr, 0);
   if (!need.ok()) {
     live.stage = Stage::kWaiting;
@@ -245,8 +250,11 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
   result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
   result.length = item.value.size();
   if (Session* session = connection_.session(); session != nullptr && slot != kEmptySlot) {
+    if (live.stage == Stage::kReading) {
+      connection_.NoteHit(live.hash);
+      if (slot == live.remembered) ++counters_.location_hits;
+    }
     session->locations.Remember(live.hash, slot);
-    if (live.stage == Stage::kReading) connection_.NoteHit(live.hash);
   }
   if (operation.buffer != nullptr) {
     if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok()) return Finish(live, std::move(put));

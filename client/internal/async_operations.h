@@ -82,6 +82,7 @@ class AsyncOperations final : ReadOwner {
     std::unique_ptr<AsyncOperation> operation;
     Stage stage = Stage::kWaiting;
     uint64_t hash = 0;
+    Slot remembered = kEmptySlot;  // where the GET began to look
     ReadSlot* slot = nullptr;
     bool held = false;  // the server keeps the item for it
     Request request;
@@ -90,6 +91,7 @@ class AsyncOperations final : ReadOwner {
 
   void Begin(Live& live);
   void BeginGet(Live& live, Session& session);
+  static GetMachine::Need First(const Live& live, GetMachine& machine);
   bool TakeSlot(Live& live, Session& session);
   bool FindInWindow(Live& live, Session& session);
   void Step(Live& live, GetMachine::Need need);

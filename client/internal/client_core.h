@@ -28,7 +28,7 @@ class ClientCore : Connection::Listener {
       : default_deadline_ns_(options.deadline.count()),
         connection_(std::move(connector), options, *this),
         async_(connection_, counted_),
-        multi_get_(connection_),
+        multi_get_(connection_, counted_),
         fork_generation_(ForkGeneration()) {}
 
   absl::Status Open(int64_t deadline_ns) { return connection_.Open(deadline_ns); }

@@ -77,13 +77,16 @@ absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, I
     if (info != nullptr) *info = InfoOf(item);
     return absl::OkStatus();
   };
-  if ((request.reply.flags & (kReplyInline | kReplyHeld)) == 0) {
-    // Answered without the value: a repeat, whose item may have changed since, or one that the touch made expire.
-    OperationOptions rest;
-    rest.deadline = std::chrono::nanoseconds(std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
-    return WithItem(key, rest, use);
+  if ((request.reply.flags & (kReplyInline | kReplyHeld)) != 0) {
+    const absl::Status used = UseGetReply(key, request, deadline_ns, use);
+    const bool ended = connection_.session() == nullptr || connection_.EndIfBroken();
+    if (used.ok() || !ended || absl::IsDataLoss(used)) return used;
   }
-  return UseGetReply(key, request, deadline_ns, use);
+  // What was touched is still to be read: the session ended meanwhile, or the answer came without the value. That is a repeat,
+  // whose item may have changed since, or a touch that made the item expire.
+  OperationOptions rest;
+  rest.deadline = std::chrono::nanoseconds(std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
+  return WithItem(key, rest, use);
 }
 
 void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,

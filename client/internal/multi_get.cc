@@ -42,9 +42,10 @@ bool MultiGetter::Begin(size_t index) {
   Lane& lane = *free_.back();
   free_.pop_back();
   const std::string_view key = keys_[index];
-  lane = Lane{index, session_->Hash(key), *slot};
+  const uint64_t hash = session_->Hash(key);
+  const Slot remembered = session_->locations.Find(hash);
+  lane = Lane{index, hash, *slot, remembered};
   ++under_way_;
-  const Slot remembered = session_->locations.Find(lane.hash);
   GetMachine& machine = lane.slot->machine;
   Step(lane, remembered == kEmptySlot ? machine.Start(key, lane.hash) : machine.StartAt(key, lane.hash, remembered));
   return true;
@@ -60,6 +61,7 @@ void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
       if (item.expiry_unix_us != 0) connection_.RefreshClock();
       result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
       result.status = absl::OkStatus();
+      if (machine.slot() == lane.remembered) ++counters_.location_hits;
       session_->locations.Remember(lane.hash, machine.slot());
       connection_.NoteHit(lane.hash);
       return End(lane);

@@ -18,8 +18,8 @@ namespace kvd {
 // One batch at a time, over one session.
 class MultiGetter final : ReadOwner {
  public:
-  // `connection` outlives this object.
-  explicit MultiGetter(Connection& connection) : connection_(connection) {}
+  // Both outlive this object. Of the counters, those of remembered locations are this object's to count.
+  MultiGetter(Connection& connection, ClientCounters& counters) : connection_(connection), counters_(counters) {}
   ~MultiGetter() = default;
 
   // Gets what it can of `keys`, which have been checked, one-sidedly: results of OK and NOT_FOUND are final. Those that need
@@ -36,6 +36,7 @@ class MultiGetter final : ReadOwner {
     size_t index = 0;
     uint64_t hash = 0;
     ReadSlot* slot = nullptr;
+    Slot remembered = kEmptySlot;  // where the GET began to look
   };
 
   bool Begin(size_t index);
@@ -45,6 +46,7 @@ class MultiGetter final : ReadOwner {
   void Abandon();
 
   Connection& connection_;
+  ClientCounters& counters_;
   Session* session_ = nullptr;
   std::span<const std::string_view> keys_;
   std::span<GetResult> results_;

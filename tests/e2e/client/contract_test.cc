@@ -181,6 +181,40 @@ TEST_CASE_METHOD(Fixture, "Client: an item expires for every reader, and may be 
   KVD_REQUIRE_CODE(client->Get("large"), kNotFound);
 }
 
+TEST_CASE_METHOD(Fixture, "Client: remembered places count alike for every kind of GET") {
+  ClientOptions options;
+  options.location_cache_entries = 1024;
+  const auto remembering = kvd.Connect(options);
+  KVD_REQUIRE_OK(client->Put("small", "s"));
+  KVD_REQUIRE_OK(client->Put("large", std::string(100'000, 'l')));
+  const auto hits = [&] { return remembering->counters().location_hits; };
+  const std::vector<std::string_view> keys = {"small", "large", "absent"};
+  std::vector<GetResult> results(keys.size());
+  KVD_REQUIRE_OK(remembering->MultiGet(keys, results));
+  CHECK(hits() == 0);
+  KVD_REQUIRE_OK(remembering->MultiGet(keys, results));
+  CHECK(results[1].value.size() == 100'000);
+  CHECK(hits() == 2);
+  const auto start = [&] {
+    for (const std::string_view key : keys) remembering->StartGet(key, Async{});
+    Completion completions[3];
+    while (remembering->outstanding() != 0) remembering->Wait(completions, seconds(60));
+  };
+  start();
+  CHECK(hits() == 4);
+  // Written anew by somebody else, and longer: what was remembered leads nowhere any more.
+  KVD_REQUIRE_OK(client->Put("small", std::string(5000, 's')));
+  KVD_REQUIRE_OK(client->Put("large", std::string(200'000, 'l')));
+  const uint64_t stale = remembering->counters().stale_locations;
+  start();
+  CHECK(hits() == 4);
+  CHECK(remembering->counters().stale_locations == stale + 2);
+  start();
+  CHECK(hits() == 6);
+  CHECK(remembering->Get("small").value().size() == 5000);
+  CHECK(hits() == 7);
+}
+
 TEST_CASE_METHOD(Fixture,
                  "Client: an expiry that has passed, and options that contradict each other") {
   WriteOptions past;

@@ -1,6 +1,7 @@
 // What a client does when its session breaks: the same kvd, a new one, or none.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -101,6 +102,36 @@ TEST_CASE(
   KVD_REQUIRE_OK(client->Put("k", "new"));
   CHECK(client->Get("k").value() == "new");
   CHECK(client->counters().reconnects >= 1);
+}
+
+TEST_CASE("Client: a touched value whose kvd dies while it is read is looked for in the next one") {
+  constexpr size_t kBytes = 64 << 20;
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=300m"}));
+  ClientOptions options;
+  options.deadline = seconds(60);
+  const auto client = Client::Connect(kvd.target(), options).value();
+  KVD_REQUIRE_OK(client->Put("k", std::string(kBytes, 'x')));
+  const auto watcher = Client::Connect(kvd.target(), options).value();
+  absl::Status touched;
+  std::string value;
+  std::atomic<bool> returned{false};
+  std::thread toucher([&] {
+    touched = client->GetAndTouch("k", value, nullptr, {.ttl = seconds(3600)});
+    returned = true;
+  });
+  // The TOUCH has been answered, so all that is left is to read 64 MiB.
+  const auto answered = [&] {
+    const auto statistics = watcher->Stats().value();
+    return std::any_of(statistics.begin(), statistics.end(), [](const auto& one) {
+      return one.first == "expiring_items" && one.second == "1";
+    });
+  };
+  while (!answered() && !returned) continue;
+  kvd.Kill();
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=300m"}));
+  toucher.join();
+  CHECK((absl::IsNotFound(touched) || (touched.ok() && value.size() == kBytes)));
 }
 
 TEST_CASE("Client: operations wait for a kvd that comes back, up to their deadline") {
