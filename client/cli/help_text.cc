@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/flags.h"
+#include "client/cli/flags_help.h"
 #include "common/base/build_info.h"
 #include "common/base/string_view.h"
 
@@ -14,40 +15,6 @@ std::string Padded(std::string_view text, size_t width) {
   std::string padded(text);
   padded.append(width > padded.size() ? width - padded.size() : 0, ' ');
   return padded;
-}
-
-constexpr size_t kHelpColumn = 30;
-constexpr size_t kHelpWidth = 80;
-
-// `text` from kHelpColumn on, where `used` columns of the line are taken already.
-void AppendWrapped(std::string_view text, size_t used, std::string& out) {
-  const size_t room = kHelpWidth - kHelpColumn;
-  while (!text.empty()) {
-    if (used > kHelpColumn) {
-      while (out.ends_with(' ')) out.pop_back();
-      out += '\n';
-      used = 0;
-    }
-    size_t end = text.size() <= room ? text.size() : text.rfind(' ', room);
-    if (end == std::string_view::npos) end = text.size();
-    out.append(kHelpColumn - used, ' ');
-    absl::StrAppend(&out, ToAbsl(text.substr(0, end)));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    used = kHelpColumn + 1;
-  }
-  out += '\n';
-}
-
-void AppendFlags(std::span<const Flag> flags, std::string& out) {
-  for (const Flag& flag : flags) {
-    const std::string usage = absl::StrCat("  ", FlagUsage(flag), "  ");
-    std::string help(flag.help);
-    if (flag.kind != FlagKind::kSwitch && !flag.default_value.empty()) {
-      absl::StrAppend(&help, " (default ", ToAbsl(flag.default_value), ")");
-    }
-    out += usage;
-    AppendWrapped(help, usage.size(), out);
-  }
 }
 
 // Every line of `text`, two columns in.

@@ -1,0 +1,225 @@
+#include "client/bench/kvbench/application.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/bench/kvbench/bench_key.h"
+#include "client/bench/kvbench/help.h"
+#include "client/bench/kvbench/hgrm.h"
+#include "client/bench/kvbench/report.h"
+#include "client/cli/failure.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/output_file.h"
+#include "client/cli/progress.h"
+#include "common/base/build_info.h"
+#include "common/base/errno_status.h"
+#include "common/base/status_macros.h"
+#include "common/base/string_view.h"
+#include "common/base/units.h"
+
+namespace kvd::bench {
+namespace {
+
+using cli::ExitCode;
+
+constexpr uint64_t kAllSizesMax = kMiB;
+constexpr uint64_t kAllBytesMax = 32 * kMiB;  // of values, for each size
+constexpr uint64_t kAllKeysMin = 16;
+
+// The runs of --all; otherwise the one.
+std::vector<Workload> WorkloadsOf(const Options& options) {
+  if (!options.all_sizes) return {options.workload};
+  std::vector<Workload> all;
+  for (uint64_t bytes = 2; bytes <= kAllSizesMax; bytes *= 2) {
+    Workload work = options.workload;
+    work.value_sizes = ValueSizes::Fixed(bytes);
+    work.keys = std::min(work.keys, std::max(kAllBytesMax / bytes, kAllKeysMin));
+    all.push_back(std::move(work));
+  }
+  return all;
+}
+
+class BenchRun {
+ public:
+  BenchRun(const Program& program, cli::Console& console, Options options)
+      : program_(program), console_(console) {
+    report_.program = absl::StrCat(ToAbsl(program.name), " ", ToAbsl(Version()));
+    report_.commit = Commit();
+    report_.options = std::move(options);
+  }
+
+  ExitCode Execute() {
+    const absl::StatusOr<StoreMaker> stores = program_.stores(report_.options);
+    if (!stores.ok()) return Fail("flags", cli::UsageFailure(ToStd(stores.status().message())));
+    report_.target = program_.target(report_.options);
+    report_.machine = ThisMachine();
+    report_.rdma = RdmaPathTo(report_.target, report_.options.client.rdma_device);
+    ExitCode exit = ExitCode::kDone;
+    for (const Workload& work : WorkloadsOf(report_.options)) {
+      exit = Measure(work, *stores);
+      if (exit != ExitCode::kDone) break;
+    }
+    const ExitCode written = WriteFiles();
+    return exit == ExitCode::kDone ? written : exit;
+  }
+
+ private:
+  bool ForPeople() const { return report_.options.json != "-"; }
+
+  void Print(std::string_view text) {
+    if (!ForPeople()) return;
+    console_.out.Write(text);
+    console_.out.Flush();
+  }
+
+  ExitCode Measure(const Workload& work, const StoreMaker& stores) {
+    RunResult result;
+    {
+      const cli::InterruptGuard guard;
+      cli::Progress progress(console_, absl::StrCat("load ", work.keys, " items"), ForPeople());
+      result =
+          Run(work, stores,
+              {.interrupted = console_.interrupted, .loading = [&](uint64_t items) {
+                 progress.Update({.items = items, .bytes_done = items, .bytes_total = work.keys});
+               }});
+    }
+    if (!result.measured) return ExitOf(result);
+    report_.runs.push_back({work, std::move(result), std::nullopt});
+    Report::Run& run = report_.runs.back();
+    const bool over = run.result.interrupted || run.result.failure.has_value();
+    if (report_.rdma.has_value() && report_.options.floor != Floor::kOff && !over) {
+      run.floor = MeasureFloor(report_.options, *report_.rdma, run.result);
+    }
+    if (report_.runs.size() == 1) Print(HeadText(report_) + TableHead());
+    Print(TableRows(run));
+    if (!report_.options.all_sizes || over) Print(absl::StrCat("\n", FiguresText(run)));
+    return ExitOf(run.result);
+  }
+
+  cli::Failure Explain(const RunFailure& failure) const {
+    if (failure.is_local) return cli::LocalIoFailure(failure.status);
+    if (failure.asked == "connect") {
+      return cli::ConnectFailure(report_.options.server, failure.status);
+    }
+    return cli::StoreFailure(failure.status);
+  }
+
+  ExitCode ExitOf(const RunResult& result) {
+    if (result.failure.has_value()) {
+      const RunFailure& failure = *result.failure;
+      return Fail(failure.asked, Explain(failure));
+    }
+    return result.interrupted ? ExitCode::kInterrupted : ExitCode::kDone;
+  }
+
+  ExitCode WriteFiles() {
+    if (report_.runs.empty()) return ExitCode::kDone;
+    if (!report_.options.json.empty()) {
+      if (const absl::Status status = WriteTo(report_.options.json, JsonText(report_));
+          !status.ok()) {
+        return Fail("json", cli::LocalIoFailure(status));
+      }
+    }
+    if (report_.options.hgrm.empty()) return ExitCode::kDone;
+    for (size_t i = 0; i < kOperations; ++i) {
+      // With several sizes, of all of them: each has its own file.
+      for (const Report::Run& run : report_.runs) {
+        const Histogram& times = run.result.sum.times[i];
+        if (times.count() == 0) continue;
+        const std::string size =
+            report_.options.all_sizes ? absl::StrCat(".", run.workload.value_sizes.text()) : "";
+        const std::string path = absl::StrCat(
+            report_.options.hgrm, ".", ToAbsl(NameOf(static_cast<Operation>(i))), size, ".hgrm");
+        if (const absl::Status status = WriteTo(path, HgrmText(times)); !status.ok()) {
+          return Fail("hgrm", cli::LocalIoFailure(status));
+        }
+      }
+    }
+    return ExitCode::kDone;
+  }
+
+  absl::Status WriteTo(const std::string& path, const std::string& text) {
+    if (path == "-") {
+      console_.out.Write(text);
+      return absl::OkStatus();
+    }
+    KVD_ASSIGN_OR_RETURN(const std::unique_ptr<cli::OutputFile> file,
+                         cli::OutputFile::Create(path));
+    file->sink().Write(text);
+    return file->Commit();
+  }
+
+  ExitCode Fail(std::string_view asked, const cli::Failure& failure) {
+    console_.out.Flush();
+    console_.err.Write(cli::FailureLine(absl::StrCat(ToAbsl(program_.name), ": "), asked, failure));
+    console_.err.Flush();
+    return failure.code;
+  }
+
+  const Program& program_;
+  cli::Console& console_;
+  Report report_;
+};
+
+ExitCode FailUsage(const Program& program, cli::Console& console, std::string_view wrong) {
+  const bool advised = wrong.find("; ") != std::string_view::npos;
+  const cli::Failure failure = {
+      ExitCode::kUsage,
+      advised ? std::string(wrong)
+              : absl::StrCat(ToAbsl(wrong), "; see '", ToAbsl(program.name), " --help'")};
+  console.err.Write(cli::FailureLine(absl::StrCat(ToAbsl(program.name), ": "), "flags", failure));
+  console.err.Flush();
+  return failure.code;
+}
+
+ExitCode Execute(const Program& program, cli::Console& console,
+                 std::span<const std::string> arguments) {
+  cli::FlagValues flags;
+  flags.Declare(BenchFlags());
+  if (const absl::Status status = flags.TakeEnvironment(console.environment); !status.ok()) {
+    return FailUsage(program, console, ToStd(status.message()));
+  }
+  const auto rest = flags.TakeArguments(arguments, /*leading_only=*/false);
+  if (!rest.ok()) return FailUsage(program, console, ToStd(rest.status().message()));
+  if (flags.Switch("help")) {
+    console.out.Write(HelpText(program.name, program.summary));
+    return ExitCode::kDone;
+  }
+  if (flags.Switch("version")) {
+    console.out.Write(VersionText(program.name));
+    return ExitCode::kDone;
+  }
+  if (flags.IsSet("completion")) {
+    console.out.Write(CompletionText(program.name, flags.Text("completion")));
+    return ExitCode::kDone;
+  }
+  if (!rest->empty()) {
+    return FailUsage(program, console,
+                     absl::StrCat("\"", rest->front(),
+                                  "\" is one argument too many; all that it takes are flags"));
+  }
+  absl::StatusOr<Options> options = OptionsOf(flags);
+  if (!options.ok()) return FailUsage(program, console, ToStd(options.status().message()));
+  return BenchRun(program, console, *std::move(options)).Execute();
+}
+
+}  // namespace
+
+ExitCode RunProgram(const Program& program, cli::Console& console,
+                    std::span<const std::string> arguments) {
+  const ExitCode exit = Execute(program, console, arguments);
+  console.out.Flush();
+  if (console.out.ok()) return exit;
+  if (console.out.error_number() == EPIPE) return ExitCode::kBrokenPipe;
+  const cli::Failure failure =
+      cli::LocalIoFailure(ErrnoStatus(console.out.error_number(), "cannot write standard output"));
+  console.err.Write(cli::FailureLine(absl::StrCat(ToAbsl(program.name), ": "), "", failure));
+  console.err.Flush();
+  return failure.code;
+}
+
+}  // namespace kvd::bench

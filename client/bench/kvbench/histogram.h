@@ -1,0 +1,67 @@
+// Times of operations, in memory of a fixed size.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace kvd::bench {
+
+// Log-linear as HdrHistogram's: below 256 ns every value has a count of its own, above it each
+// power of two is divided into 128, so that what is reported is too large by less than 0.8 %. Up to
+// 2^41 ns (36 minutes); what is above counts there, and only its maximum is exact. 36 KiB, all
+// zeros at the beginning, so it may lie in fresh shared memory. One writer.
+class Histogram {
+ public:
+  static constexpr int kSubBits = 7;
+  static constexpr int kExponentMax = 40;
+  static constexpr size_t kCells = static_cast<size_t>(kExponentMax - kSubBits + 2) << kSubBits;
+
+  void Add(int64_t ns) {
+    const uint64_t value = ns > 0 ? static_cast<uint64_t>(ns) : 0;
+    ++cells_[CellOf(value)];
+    ++count_;
+    sum_ += static_cast<double>(value);
+    sum_of_squares_ += static_cast<double>(value) * static_cast<double>(value);
+    min_plus_1_ = count_ == 1 || value + 1 < min_plus_1_ ? value + 1 : min_plus_1_;
+    max_ = value > max_ ? value : max_;
+  }
+
+  void Merge(const Histogram& other);
+  void Clear() { *this = Histogram(); }
+
+  uint64_t count() const { return count_; }
+  uint64_t min() const { return count_ == 0 ? 0 : min_plus_1_ - 1; }
+  uint64_t max() const { return max_; }
+  double Mean() const;
+  double StandardDeviation() const;
+
+  // The smallest value that at least `part` (0 to 1) of all values do not exceed, as its cell knows
+  // it: rounded up, never beyond max(). 0 if there are none.
+  uint64_t Percentile(double part) const;
+
+  // Values that are at most as large as Percentile(part) says.
+  uint64_t CountUpTo(uint64_t value) const;
+
+  // The largest value that counts in the same cell.
+  static uint64_t RoundedUp(uint64_t value) { return HighestOf(CellOf(value)); }
+
+ private:
+  static size_t CellOf(uint64_t value) {
+    constexpr uint64_t kLimit = uint64_t{1} << (kExponentMax + 1);
+    if (value >= kLimit) value = kLimit - 1;
+    const int exponent = 63 - __builtin_clzll(value | (1 << kSubBits));
+    const int shift = exponent - kSubBits;
+    return (static_cast<size_t>(shift) << kSubBits) + static_cast<size_t>(value >> shift);
+  }
+  static uint64_t HighestOf(size_t cell);
+
+  std::array<uint64_t, kCells> cells_{};
+  uint64_t count_ = 0;
+  uint64_t min_plus_1_ = 0;
+  uint64_t max_ = 0;
+  double sum_ = 0;
+  double sum_of_squares_ = 0;
+};
+
+}  // namespace kvd::bench
