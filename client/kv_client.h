@@ -56,7 +56,8 @@
 namespace kvd {
 
 struct ClientOptions {
-  // For Connect, and for each operation that does not bring its own.
+  // For Connect, and for each operation that does not bring its own. Values longer than 16 MiB have a second more for each
+  // further 32 MiB, since this is for whatever size comes; the deadline that an operation brings is kept as it is.
   std::chrono::nanoseconds deadline = std::chrono::seconds(5);
   // Shown in the server's log and statistics. At most 23 printable characters are kept.
   std::string name;

@@ -18,7 +18,7 @@
 #
 # Every test target, in whatever language, reports its cases on standard output, one line each:
 #   KVD_CASE passed NAME
-#   KVD_CASE failed NAME[: WHAT FAILED FIRST]
+#   KVD_CASE failed NAME
 #   KVD_CASE skipped NAME: REASON
 # C++ tests do so through //tests/support:catch2_main; a shell or Python test prints them itself,
 # and exits with a status other than 0 when a case failed.

@@ -45,12 +45,15 @@ void FdSink::WriteThrough(std::string_view bytes) {
   }
 }
 
-absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max) {
+absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max, size_t expected) {
   constexpr size_t kStepBytes = 64 * kKiB;
   std::string all;
+  // One more byte is how the end is seen.
+  const size_t likely = expected == 0 ? 0 : std::min(expected, bytes_max) + 1;
+  all.reserve(likely);
   while (true) {
     const size_t before = all.size();
-    all.resize(before + std::max(kStepBytes, before / 2));
+    all.resize(before < likely ? likely : before + std::max(kStepBytes, before / 2));
     KVD_ASSIGN_OR_RETURN(const size_t count, source.Read(&all[before], all.size() - before));
     all.resize(before + count);
     if (count == 0) return all;

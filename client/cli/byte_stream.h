@@ -59,7 +59,8 @@ class FdSink : public ByteSink {
   std::string buffer_;
 };
 
-// All of `source`. ResourceExhausted: more than `bytes_max`.
-absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max);
+// All of `source`. ResourceExhausted: more than `bytes_max`. `expected`: how much it is likely to
+// be, so that a long one is not copied while it grows; 0: not known.
+absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max, size_t expected = 0);
 
 }  // namespace kvd::cli

@@ -57,7 +57,11 @@ ExitCode RunGet(Invocation& run) {
   std::string text;
   switch (run.format()) {
     case OutputFormat::kSimple:
-      out.Write(ValueText(value, StyleOf(run)));
+      if (run.hex() || run.console().out_is_terminal) {
+        out.Write(ValueText(value, StyleOf(run)));
+      } else {
+        out.Write(value);  // it may be long
+      }
       if (NewlineFollows(run, value)) out.Write("\n");
       break;
     case OutputFormat::kJson:

@@ -13,17 +13,16 @@ namespace {
 // Of a value from a file or pipe, so that an endless one does not eat the machine's memory.
 constexpr size_t kInputBytesMax = kGiB;
 
-// Bytes of `source` as the value. Nothing: it could not be read, which has been reported.
-std::optional<std::string> ReadValue(Invocation& run, std::string_view subject,
-                                     ByteSource& source) {
-  absl::StatusOr<std::string> value = ReadAll(source, kInputBytesMax);
-  if (value.ok()) return *std::move(value);
+// Bytes of `source` as the value.
+ValueOrExit ReadValue(Invocation& run, std::string_view subject, ByteSource& source,
+                      size_t expected = 0) {
+  absl::StatusOr<std::string> value = ReadAll(source, kInputBytesMax, expected);
+  if (value.ok()) return {*std::move(value)};
   if (absl::IsResourceExhausted(value.status())) {
-    run.Fail(subject, StoreFailure(absl::OutOfRangeError(value.status().message())));
-  } else {
-    run.Fail(subject, LocalIoFailure(value.status()));
+    const absl::Status too_long = absl::OutOfRangeError(value.status().message());
+    return {{}, run.Fail(subject, StoreFailure(too_long))};
   }
-  return std::nullopt;
+  return {{}, run.Fail(subject, LocalIoFailure(value.status()))};
 }
 
 ValueOrExit ValueFromInput(Invocation& run, std::string_view subject) {
@@ -32,8 +31,7 @@ ValueOrExit ValueFromInput(Invocation& run, std::string_view subject) {
             run.Fail(subject, UsageFailure("commands come from standard input, so no value can; "
                                            "give it as VALUE or @FILE"))};
   }
-  std::optional<std::string> value = ReadValue(run, subject, run.console().in);
-  return {std::move(value), ExitCode::kLocalIo};
+  return ReadValue(run, subject, run.console().in);
 }
 
 ValueOrExit ValueFromFile(Invocation& run, std::string_view subject, const std::string& path) {
@@ -50,8 +48,7 @@ ValueOrExit ValueFromFile(Invocation& run, std::string_view subject, const std::
     return {{}, run.Fail(subject, LocalIoFailure(status))};
   }
   FdSource source(file->get(), path);
-  std::optional<std::string> value = ReadValue(run, subject, source);
-  return {std::move(value), ExitCode::kLocalIo};
+  return ReadValue(run, subject, source, KnownBytes(file->get()).value_or(0));
 }
 
 }  // namespace

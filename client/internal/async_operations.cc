@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/internal/reply_status.h"
+#include "client/internal/transfer_time.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
@@ -153,6 +154,10 @@ void AsyncOperations::Step(Live& live, GetMachine::Need need) {
   const GetMachine::Read& read = machine.read();
   const absl::StatusOr<std::byte*> into = live.slot->BufferFor(read);
   if (!into.ok()) return Finish(live, into.status());
+  if (const int64_t allowance_ns = TransferAllowanceNs(read.length);
+      allowance_ns != 0 && std::exchange(live.operation->allows_for_size, false)) [[unlikely]] {
+    live.operation->deadline_ns += std::min(allowance_ns, INT64_MAX - live.operation->deadline_ns);
+  }
   Session& session = *connection_.session();
   session.reader.CountRead(read.length);
   ReadTicket& ticket = live.slot->ticket;
@@ -322,6 +327,8 @@ void AsyncOperations::Expire(int64_t now_ns) {
       if (!away.ok()) status = away;
     } else if (live.stage == Stage::kRequested) {
       status = StatusOfWithdrawn(connection_.requests().Withdraw(live.request), live.request.header.opcode, away);
+    } else if (live.slot != nullptr) {
+      connection_.session()->reads.GiveUp(live.slot->ticket);
     }
     Finish(live, std::move(status));
   }

@@ -35,6 +35,7 @@ struct AsyncOperation {
   std::shared_ptr<BufferMemory> buffer;  // GET into it, or the payload of a write lies at its beginning
   size_t buffer_payload_bytes = 0;
   int64_t deadline_ns = 0;
+  bool allows_for_size = false;  // the deadline of a GET, once it is known (transfer_time.h)
   Async async;
   Completion result;
 };

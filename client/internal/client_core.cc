@@ -51,6 +51,7 @@ absl::Status ClientCore::WithItemByMachine(std::string_view key, const Operation
   ++counted_.gets;
   for (;;) {
     KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+    connection_.session()->reader.AllowForSize(options.deadline.count() == 0);
     absl::Status status = FindItem(*connection_.session(), key, deadline_ns, use);
     if (status.ok()) {
       ++counted_.hits;
@@ -104,7 +105,9 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_
   // Neither of these ends the session, to which the item's bytes belong.
   connection_.NoteHit(hash);
   if (item.expiry_unix_us != 0) RefreshClock();
-  return use(item);
+  const absl::Status used = use(item);
+  session.reader.DoneWithBytes();
+  return used;
 }
 
 absl::Status ClientCore::FindItemByRequest(std::string_view key, int64_t deadline_ns, UseItem use) {
@@ -137,7 +140,11 @@ absl::Status ClientCore::UseGetReply(std::string_view key, const Request& reques
         const GetMachine::Need need,
         session->reader.Run(machine, machine.StartHeld(key, hash, reply.slot, reply.version), deadline_ns));
     Release(connection_.requests());
-    if (need == GetMachine::Need::kFound) return use(machine.item());
+    if (need == GetMachine::Need::kFound) {
+      const absl::Status used = use(machine.item());
+      session->reader.DoneWithBytes();
+      return used;
+    }
     if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
   }
   // The session, or the lease, ended before the item was read. The loop ends with the deadline that Call keeps.
@@ -266,6 +273,7 @@ absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const
     if (!item.key.starts_with(options.prefix)) return Scanner::Answer::kSkip;
     return visit(item.key, item.value, InfoOf(item)) ? Scanner::Answer::kNext : Scanner::Answer::kStop;
   });
+  session.reader.DoneWithBytes();
   if (!status.ok()) {
     connection_.EndIfBroken();
     return status;

@@ -16,6 +16,7 @@
 #include "client/internal/event_set.h"
 #include "client/internal/fork_guard.h"
 #include "client/internal/multi_get.h"
+#include "client/internal/transfer_time.h"
 #include "client/kv_client.h"
 #include "common/base/clock.h"
 #include "common/layout/units.h"
@@ -95,8 +96,10 @@ class ClientCore : Connection::Listener {
   // Ok, or why this client cannot be used, or that there is no server in time.
   absl::Status Ready(int64_t deadline_ns);
 
-  int64_t DeadlineNs(std::chrono::nanoseconds deadline) const {
-    const int64_t timeout_ns = deadline.count() > 0 ? deadline.count() : default_deadline_ns_;
+  // `value_bytes`: that are sent; of those that are fetched nobody knows yet.
+  int64_t DeadlineNs(std::chrono::nanoseconds deadline, uint64_t value_bytes = 0) const {
+    const int64_t timeout_ns =
+        deadline.count() > 0 ? deadline.count() : Sum(default_deadline_ns_, TransferAllowanceNs(value_bytes));
     const int64_t now_ns = RealClock::Get().NowMonotonicNs();
     return timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
   }
@@ -106,6 +109,8 @@ class ClientCore : Connection::Listener {
   static constexpr int64_t kNoDeadline = INT64_MAX;
 
  private:
+  static int64_t Sum(int64_t a, int64_t b) { return a < kNoDeadline - b ? a + b : kNoDeadline; }
+
   using UseItem = absl::FunctionRef<absl::Status(const ItemView&)>;
 
   // The usual case, in as few instructions as it takes: false says nothing about the key.

@@ -25,7 +25,7 @@ absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys, std::s
   const absl::Status ready = Ready(deadline_ns);
   if (ready.ok() && all_valid && !connection_.session()->mapped()) {
     counted_.gets += keys.size();
-    multi_get_.Run(keys, results, deadline_ns);
+    multi_get_.Run(keys, results, deadline_ns, options.deadline.count() == 0);
     for (size_t i = 0; i < keys.size(); ++i) {
       if (results[i].status.ok()) {
         ++counted_.hits;

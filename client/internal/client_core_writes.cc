@@ -27,7 +27,7 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
 
 absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
                                const WriteOptions& options, Request& request) {
-  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  const int64_t deadline_ns = DeadlineNs(options.deadline, payload.size());
   KVD_RETURN_IF_ERROR(Ready(deadline_ns));
   KVD_RETURN_IF_ERROR(Prepare(opcode, key, payload, options, request.header));
   request.header.argument = argument;
@@ -41,7 +41,9 @@ absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_
 std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request> requests,
                                                const WriteOptions& options) {
   std::vector<absl::Status> statuses(requests.size());
-  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  uint64_t bytes = 0;
+  for (const Request& request : requests) bytes += request.payload.size();
+  const int64_t deadline_ns = DeadlineNs(options.deadline, bytes);
   const absl::Status ready = Ready(deadline_ns);
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& request = requests[i];
@@ -78,6 +80,7 @@ absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, I
     return absl::OkStatus();
   };
   if ((request.reply.flags & (kReplyInline | kReplyHeld)) != 0) {
+    if (Session* const session = connection_.session()) session->reader.AllowForSize(options.deadline.count() == 0);
     const absl::Status used = UseGetReply(key, request, deadline_ns, use);
     const bool ended = connection_.session() == nullptr || connection_.EndIfBroken();
     if (used.ok() || !ended || absl::IsDataLoss(used)) return used;
@@ -100,7 +103,7 @@ void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_vie
   operation->header.argument = argument;
   operation->key = key;
   operation->payload = payload;
-  operation->deadline_ns = DeadlineNs(options.deadline);
+  operation->deadline_ns = DeadlineNs(options.deadline, payload.size());
   async_.Start(std::move(operation));
 }
 
@@ -119,6 +122,7 @@ void ClientCore::StartGet(std::string_view key, const std::span<char>* into, std
     operation->has_into = true;
   }
   operation->deadline_ns = DeadlineNs(options.deadline);
+  operation->allows_for_size = options.deadline.count() == 0;
   async_.Start(std::move(operation));
 }
 
@@ -133,7 +137,7 @@ void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory
   operation->key = key;
   operation->buffer = std::move(buffer);
   operation->buffer_payload_bytes = bytes;
-  operation->deadline_ns = DeadlineNs(options.deadline);
+  operation->deadline_ns = DeadlineNs(options.deadline, bytes);
   async_.Start(std::move(operation));
 }
 

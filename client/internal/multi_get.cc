@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/internal/transfer_time.h"
+
 namespace kvd {
 namespace {
 
@@ -11,7 +13,10 @@ constexpr size_t kLanes = 64;
 
 }  // namespace
 
-void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns) {
+void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns,
+                      bool allow_for_size) {
+  deadline_ns_ = deadline_ns;
+  allows_for_size_ = allow_for_size;
   session_ = connection_.session();
   keys_ = keys;
   results_ = results;
@@ -29,7 +34,7 @@ void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResul
     connection_.Advance();
     if (session_ == nullptr) return;
     if (session_->reads.Dispatch()) continue;
-    if (!connection_.Wait(deadline_ns).ok()) return Abandon();
+    if (!connection_.Wait(deadline_ns_).ok()) return Abandon();
   }
 }
 
@@ -77,6 +82,7 @@ void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
   const GetMachine::Read& read = machine.read();
   const absl::StatusOr<std::byte*> into = lane.slot->BufferFor(read);
   if (!into.ok()) return End(lane);
+  if (allows_for_size_) deadline_ns_ += std::min(TransferAllowanceNs(read.length), INT64_MAX - deadline_ns_);
   session_->reader.CountRead(read.length);
   ReadTicket& ticket = lane.slot->ticket;
   ticket.offset = read.offset;
@@ -104,6 +110,7 @@ void MultiGetter::Abandon() {
   for (Lane& lane : lanes_) {
     if (lane.slot == nullptr) continue;
     results_[lane.index].status = absl::DeadlineExceededError("the READs were not done in time");
+    session_->reads.GiveUp(lane.slot->ticket);
     session_->slots.Give(std::exchange(lane.slot, nullptr));
   }
   under_way_ = 0;

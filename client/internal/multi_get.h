@@ -24,8 +24,9 @@ class MultiGetter final : ReadOwner {
 
   // Gets what it can of `keys`, which have been checked, one-sidedly: results of OK and NOT_FOUND are final. Those that need
   // the server, or that failed, are left as UNAVAILABLE for the caller to get one by one. Blocks up to `deadline_ns`. Needs a
-  // session.
-  void Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns);
+  // session. `allow_for_size`: for long values longer (transfer_time.h).
+  void Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns,
+           bool allow_for_size);
 
   // The session is about to end.
   void SessionEnds();
@@ -52,6 +53,8 @@ class MultiGetter final : ReadOwner {
   std::span<GetResult> results_;
   std::vector<Lane> lanes_;
   std::vector<Lane*> free_;
+  int64_t deadline_ns_ = 0;
+  bool allows_for_size_ = false;
   size_t next_ = 0;                 // of keys_
   size_t under_way_ = 0;
 };

@@ -1,5 +1,5 @@
 // Memory that reads land in: plain memory where the region is mapped, memory of the channel where READs are posted.
-// Grows, never shrinks; its content does not survive growth.
+// Grows as it is needed, and keeps what is not large; its content does not survive growth.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +32,20 @@ class ReadBuffer {
     return Grow(bytes);
   }
 
+  // Its bytes are not needed any more.
+  void GiveBackIfLarge() {
+    if (size_ > kKeptBytesMax) [[unlikely]] Release();
+  }
+
  private:
+  // What a client keeps for the next item. One read of a long value must not cost it that much memory for ever.
+  static constexpr uint64_t kKeptBytesMax = uint64_t{16} << 20;
+
   absl::StatusOr<std::byte*> Grow(uint64_t bytes) {
     Release();
-    const uint64_t wanted = std::max(floor_bytes_, std::bit_ceil(bytes));
+    // In steps, so that items that grow do not need new memory each; of more than that nothing is kept, so nothing is spared.
+    const uint64_t wanted = bytes > kKeptBytesMax / 2 ? (bytes + kPageBytes - 1) / kPageBytes * kPageBytes
+                                                      : std::max(floor_bytes_, std::bit_ceil(bytes));
     if (channel_.window().empty()) {
       KVD_ASSIGN_OR_RETURN(transfer_, channel_.Allocate(wanted));
       data_ = transfer_.bytes.data();

@@ -33,6 +33,16 @@ absl::Status ReadQueue::Pump() {
   return waiting_.empty() ? absl::OkStatus() : Post();
 }
 
+void ReadQueue::GiveUp(ReadTicket& ticket) {
+  if (ticket.done) return;
+  if (std::erase(waiting_, &ticket) != 0) {
+    ticket.done = true;
+    ticket.ok = false;
+  } else {
+    channel_.GiveUpRead(reinterpret_cast<uint64_t>(&ticket));
+  }
+}
+
 absl::Status ReadQueue::Post() {
   ReadOp ops[kChainMax];
   while (!waiting_.empty()) {

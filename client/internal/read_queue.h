@@ -50,6 +50,10 @@ class ReadQueue {
     waiting_.push_back(&ticket);
   }
 
+  // Nobody wants its bytes any more. It is done at once if it was not posted; otherwise soon, however long it is, without
+  // being told to anybody but an owner.
+  void GiveUp(ReadTicket& ticket);
+
   // Posts what waits, as far as the channel has room, and takes what has completed. On an error, which is the channel's,
   // what waits stays waiting.
   absl::Status Pump();

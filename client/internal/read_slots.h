@@ -46,10 +46,7 @@ class ReadSlots final : ReadOwner {
 
   // Takes the slot back: at once, or, if its READ may still land in its memory, when that is done.
   void Give(ReadSlot* slot) {
-    if (slot->ticket.done) {
-      slot->place = nullptr;
-      return free_.push_back(slot);
-    }
+    if (slot->ticket.done) return Free(slot);
     slot->ticket.owner = this;
     slot->ticket.context = slot;
   }
@@ -59,11 +56,12 @@ class ReadSlots final : ReadOwner {
 
  private:
   absl::Status Grow();
-  void OnRead(ReadTicket& ticket) override {
-    auto* const slot = static_cast<ReadSlot*>(ticket.context);
+  void Free(ReadSlot* slot) {
     slot->place = nullptr;
+    slot->large.GiveBackIfLarge();
     free_.push_back(slot);
   }
+  void OnRead(ReadTicket& ticket) override { Free(static_cast<ReadSlot*>(ticket.context)); }
 
   ClientChannel& channel_;
   RegionMap& map_;

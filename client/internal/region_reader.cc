@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
+#include "client/internal/transfer_time.h"
 #include "common/base/clock.h"
 #include "common/base/cpu_relax.h"
 #include "common/base/status_macros.h"
@@ -26,7 +28,13 @@ RegionReader::RegionReader(ClientChannel& channel, ReadQueue& queue)
 
 absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachine::Need need, int64_t deadline_ns) {
   int rounds = 0;
+  int64_t allowed_ns = 0;
   while (need == GetMachine::Need::kRead) {
+    if (allows_for_size_ && deadline_ns != INT64_MAX) {
+      // Once, however often it has to be read again.
+      const int64_t wanted_ns = std::max(allowed_ns, TransferAllowanceNs(machine.read().length));
+      deadline_ns += wanted_ns - std::exchange(allowed_ns, wanted_ns);
+    }
     if (machine.rounds() != rounds) [[unlikely]] {
       rounds = machine.rounds();
       KVD_RETURN_IF_ERROR(BackOff(rounds, deadline_ns));
@@ -41,7 +49,7 @@ absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachi
 absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::Read& read, int64_t deadline_ns) {
   if (!ticket_.done) [[unlikely]] {
     // Given up at its deadline: until it completes it may still land in a buffer, and over bytes judged in the meantime.
-    KVD_RETURN_IF_ERROR(AwaitPosted(deadline_ns));
+    KVD_RETURN_IF_ERROR(AwaitDone(deadline_ns));
   }
   KVD_ASSIGN_OR_RETURN(std::byte* const into, PlaceOf(read));
   ++reads_;
@@ -74,22 +82,25 @@ absl::Status RegionReader::PostAndWait(const GetMachine::Read& read, std::byte* 
   ticket_.length = read.length;
   ticket_.into = into;
   queue_.Submit(ticket_);
-  return AwaitPosted(deadline_ns);
+  if (absl::Status done = AwaitDone(deadline_ns); !done.ok()) {
+    queue_.GiveUp(ticket_);  // so that the next one need not wait for all of it
+    return done;
+  }
+  if (ticket_.ok) return absl::OkStatus();
+  const absl::Status status = channel_.status();
+  return status.ok() ? absl::UnavailableError("a READ failed") : status;
 }
 
-absl::Status RegionReader::AwaitPosted(int64_t deadline_ns) {
+absl::Status RegionReader::AwaitDone(int64_t deadline_ns) {
   for (;;) {
     KVD_RETURN_IF_ERROR(queue_.Pump());
-    if (ticket_.done) break;
+    if (ticket_.done) return absl::OkStatus();
     KVD_RETURN_IF_ERROR(channel_.Wait(deadline_ns));
     // Woken by a reply that is not taken here: Wait returns at once until it is.
     if (!ticket_.done && RealClock::Get().NowMonotonicNs() > deadline_ns) {
       return absl::DeadlineExceededError("a READ has not completed in time");
     }
   }
-  if (ticket_.ok) return absl::OkStatus();
-  const absl::Status status = channel_.status();
-  return status.ok() ? absl::UnavailableError("a READ failed") : status;
 }
 
 absl::Status RegionReader::CheckAlive() {

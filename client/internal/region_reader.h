@@ -28,6 +28,16 @@ class RegionReader {
   // DeadlineExceeded, or the channel's status. Nothing is returned unless the server was alive after it was read.
   absl::StatusOr<GetMachine::Need> Run(GetMachine& machine, GetMachine::Need need, int64_t deadline_ns);
 
+  // Whether the deadlines of Run are moved by what an item's size takes (transfer_time.h).
+  void AllowForSize(bool allow) { allows_for_size_ = allow; }
+
+  // The bytes that were read last are not needed any more: memory for large items is given back.
+  void DoneWithBytes() {
+    for (ReadBuffer& buffer : buffers_) {
+      if (ticket_.done) buffer.GiveBackIfLarge();
+    }
+  }
+
   // From now on items are read so that their values lie in `buffer`, where they fit: `key_bytes` is the length of the key that
   // is looked for. Null: in the reader's own memory again.
   void PlaceItemsIn(std::shared_ptr<BufferMemory> buffer, uint64_t key_bytes) {
@@ -61,7 +71,7 @@ class RegionReader {
  private:
   absl::StatusOr<std::byte*> PlaceOf(const GetMachine::Read& read);
   absl::Status PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns);
-  absl::Status AwaitPosted(int64_t deadline_ns);
+  absl::Status AwaitDone(int64_t deadline_ns);
 
   ClientChannel& channel_;
   ReadQueue& queue_;
@@ -70,6 +80,7 @@ class RegionReader {
   std::shared_ptr<BufferMemory> place_;
   uint64_t place_key_bytes_ = 0;
   std::shared_ptr<BufferMemory> landing_;  // that the READ under way lands in
+  bool allows_for_size_ = false;
   uint64_t reads_ = 0;
   uint64_t read_bytes_ = 0;
   ReadTicket ticket_;  // not done after a deadline: its READ may still land

@@ -37,7 +37,9 @@ struct ReadOp {
 
 struct ReadCompletion {
   uint64_t id = 0;
-  bool ok = false;  // false: the bytes are undefined and the session is broken; status() says why
+  // False: the bytes are undefined. Unless the READ was given up, the session is broken; status()
+  // says why.
+  bool ok = false;
 };
 
 class ClientChannel {
@@ -74,6 +76,11 @@ class ClientChannel {
   // ops.size() READs are free (poll first), InvalidArgument for an op outside the region, otherwise
   // status().
   virtual absl::Status PostReads(std::span<const ReadOp> ops) = 0;
+
+  // The READ with this id is not wanted any more: no more of it is fetched than is under way, so
+  // that a long one does not stand in the way of others. It still completes, and until then may land
+  // in its memory. Ids of READs that are not outstanding are ignored. Never blocks.
+  virtual void GiveUpRead(uint64_t id) = 0;
 
   // Takes completions that are there; never blocks.
   virtual size_t PollReads(std::span<ReadCompletion> completions) = 0;

@@ -51,9 +51,18 @@ std::optional<HeldItem> SessionTable::Close(ChannelId channel) {
 std::optional<HeldItem> SessionTable::Hold(ChannelId channel, uint32_t shard, Slot slot,
                                            int64_t now_ns) {
   std::optional<HeldItem> before = TakeHeld(channel);
-  Find(channel)->held = HeldItem{shard, slot, now_ns + kLeaseNs};
-  holders_.push_back(channel);
+  const int64_t ends_ns = now_ns + LeaseNs(slot);
+  const auto later = std::upper_bound(
+      holders_.begin(), holders_.end(), ends_ns,
+      [this](int64_t ends, ChannelId holder) { return ends < Find(holder)->held->lease_ends_ns; });
+  holders_.insert(later, channel);
+  Find(channel)->held = HeldItem{shard, slot, ends_ns};
   return before;
+}
+
+int64_t SessionTable::LeaseNs(Slot slot) {
+  constexpr uint64_t kBytesPerSecond = uint64_t{16} << 20;
+  return kLeaseNs + static_cast<int64_t>(ItemBytesOf(slot) / kBytesPerSecond) * 1'000'000'000;
 }
 
 std::optional<HeldItem> SessionTable::TakeHeld(ChannelId channel) {

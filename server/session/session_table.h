@@ -37,7 +37,9 @@ struct ServerSession {
 // Used by one poller thread only.
 class SessionTable {
  public:
+  // Of an item; a long one has a second more for each 16 MiB, which slow READs take.
   static constexpr int64_t kLeaseNs = 10'000'000'000;
+  static int64_t LeaseNs(Slot slot);
 
   void Open(ChannelId channel, const ServerEvent& opened);
 

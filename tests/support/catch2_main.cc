@@ -1,5 +1,5 @@
 // The main function of all tests, compiled once: seed, skipped test cases, and one line per test
-// case for tests/run.sh (its header comment defines them), with the first thing that failed in it.
+// case for tests/run.sh (its header comment defines them).
 #define CATCH_CONFIG_RUNNER
 #include <cstdlib>
 #include <iostream>
@@ -32,17 +32,6 @@ class CaseLines : public Catch::TestEventListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     TestEventListenerBase::testCaseStarting(info);
     SkipReason().reset();
-    first_failure_.clear();
-  }
-
-  bool assertionEnded(const Catch::AssertionStats& stats) override {
-    const Catch::AssertionResult& result = stats.assertionResult;
-    if (!result.isOk() && first_failure_.empty() && !SkipReason().has_value()) {
-      const std::string file = result.getSourceInfo().file;
-      first_failure_ = ": " + file.substr(file.rfind('/') + 1) + ":" +
-                       std::to_string(result.getSourceInfo().line) + ": " + OneLine(TextOf(result));
-    }
-    return TestEventListenerBase::assertionEnded(stats);
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {
@@ -52,29 +41,9 @@ class CaseLines : public Catch::TestEventListenerBase {
     if (!failed && SkipReason().has_value()) {
       std::cout << "\nKVD_CASE skipped " << name << ": " << *SkipReason() << std::endl;
     } else if (Environment("TEST_TARGET") != nullptr) {
-      std::cout << "\nKVD_CASE " << (failed ? "failed " : "passed ") << name
-                << (failed ? first_failure_ : "") << std::endl;
+      std::cout << "\nKVD_CASE " << (failed ? "failed " : "passed ") << name << std::endl;
     }
   }
-
- private:
-  static std::string TextOf(const Catch::AssertionResult& result) {
-    if (!result.hasExpression()) return std::string(result.getMessage());
-    std::string text = result.getExpressionInMacro();
-    if (result.hasExpandedExpression()) text += " with " + result.getExpandedExpression();
-    return text;
-  }
-
-  static std::string OneLine(std::string text) {
-    constexpr size_t kShownMax = 200;
-    if (text.size() > kShownMax) text = text.substr(0, kShownMax) + "...";
-    for (char& c : text) {
-      if (static_cast<unsigned char>(c) < ' ') c = ' ';
-    }
-    return text;
-  }
-
-  std::string first_failure_;
 };
 
 CATCH_REGISTER_LISTENER(CaseLines)

@@ -32,7 +32,7 @@ show() {
 }
 
 reported() {
-  grep -qx -- "$1" <<<"$output" || show "expected '$1' in: $output"
+  grep -qFx -- "$1" <<<"$output" || show "expected '$1' in: $output"
 }
 
 not_reported() {
@@ -46,15 +46,15 @@ run passes
 check "a case that passes" reported "KVD_CASE passed passes"
 check "success is exit status 0" test "$status" -eq 0
 run fails
-check "a case that fails" reported "KVD_CASE failed fails: planted_cases.cc:[0-9]*: CHECK( false )"
+check "a case that fails" reported "KVD_CASE failed fails"
 check "failure is exit status 1" test "$status" -eq 1
 run throws
-check "an exception is a failure" reported "KVD_CASE failed throws: planted_cases.cc:[0-9]*: .*"
+check "an exception is a failure" reported "KVD_CASE failed throws"
 run skips
 check "a skipped case has its reason" reported "KVD_CASE skipped skips: no such device"
 check "a skipped case is not a failure" test "$status" -eq 0
 run "fails before it skips"
-check "a failure is not hidden by a later skip" reported "KVD_CASE failed fails before it skips: planted_cases.cc:[0-9]*: CHECK( false )"
+check "a failure is not hidden by a later skip" reported "KVD_CASE failed fails before it skips"
 run aborts
 check "a crash is seen in the exit status" test "$status" -ne 0
 run "no such case"

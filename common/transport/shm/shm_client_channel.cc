@@ -82,6 +82,7 @@ class Channel final : public ClientChannel {
 
   size_t reads_max() const override { return kReadsMax; }
   absl::Status PostReads(std::span<const ReadOp> ops) override;
+  void GiveUpRead(uint64_t) override {}  // it is done already
   size_t PollReads(std::span<ReadCompletion> completions) override;
 
   absl::Status Send(const FrameParts& frame) override;

@@ -52,6 +52,7 @@ class RcClientChannel final : public ClientChannel {
 
   size_t reads_max() const override { return kReadsMax; }
   absl::Status PostReads(std::span<const ReadOp> ops) override;
+  void GiveUpRead(uint64_t id) override { reads_.GiveUp(id); }
   size_t PollReads(std::span<ReadCompletion> completions) override;
 
   absl::Status Send(const FrameParts& frame) override;

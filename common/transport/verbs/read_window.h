@@ -45,7 +45,7 @@ class ReadWindow {
 
   // Takes one READ; there must be room.
   void Add(const ReadOp& op, uint32_t key) {
-    reads_.push_back(Read{op, key, 0, 0, true});
+    reads_.push_back(Read{op, key});
     ++unpolled_;
   }
 
@@ -56,10 +56,27 @@ class ReadWindow {
     const Piece piece{ToBytes(read.op.offset) + read.posted_bytes, read.op.into + read.posted_bytes,
                       read.key, static_cast<uint32_t>(bytes)};
     read.posted_bytes += bytes;
-    if (read.posted_bytes == read.op.length) ++next_;
     ++posted_;
     ++read.under_way;
+    if (read.posted_bytes == read.op.length) {
+      ++next_;
+      SkipGivenUp();
+    }
     return piece;
+  }
+
+  // No more of that READ will be posted; it fails once what is under way has ended. One that is
+  // wholly posted, or unknown, is left alone.
+  void GiveUp(uint64_t id) {
+    const auto at = std::find_if(
+        reads_.begin() + static_cast<std::ptrdiff_t>(next_), reads_.end(),
+        [id](const Read& read) { return read.op.id == id && !read.given_up; });
+    if (at == reads_.end()) return;
+    at->ok = false;
+    at->given_up = true;
+    at->posted_bytes = at->op.length;
+    SkipGivenUp();
+    Settle();
   }
 
   // The oldest piece under way has ended.
@@ -99,11 +116,15 @@ class ReadWindow {
   struct Read {
     ReadOp op;
     uint32_t key;
-    uint64_t posted_bytes;
-    uint32_t under_way;
-    bool ok;
+    uint64_t posted_bytes = 0;
+    uint32_t under_way = 0;
+    bool ok = true;
+    bool given_up = false;
   };
 
+  void SkipGivenUp() {
+    while (next_ < reads_.size() && reads_[next_].given_up) ++next_;
+  }
   void Settle() { front_done_ = next_ > 0 && reads_.front().under_way == 0; }
 
   uint32_t depth_;

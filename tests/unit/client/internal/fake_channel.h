@@ -70,6 +70,8 @@ class FakeChannel : public ClientChannel {
     return absl::OkStatus();
   }
 
+  void GiveUpRead(uint64_t id) override { given_up.push_back(id); }
+
   size_t PollReads(std::span<ReadCompletion> completions) override {
     if (!completed_.has_value()) return 0;
     completions[0] = *completed_;
@@ -144,6 +146,7 @@ class FakeChannel : public ClientChannel {
   std::function<void(const Sent& sent)> on_send;
   std::deque<std::function<void()>> on_wait;
   std::vector<Sent> sent;
+  std::vector<uint64_t> given_up;  // READs
   bool hold_reads = false;  // READs complete only by CompleteRead
   bool allocations_fail = false;
   int reads = 0;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <string>
 
+#include "client/internal/transfer_time.h"
 #include "common/layout/superblock.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
@@ -109,6 +110,14 @@ TEST_CASE("RegionReader: a READ given up at its deadline cannot land over what w
     KVD_REQUIRE_CODE(fixture.Get("key", 0), kDeadlineExceeded);
     CHECK(fixture.channel.reads == posted);
   }
+  SECTION("the channel need not fetch all of it, and that it fails then fails nothing else") {
+    CHECK(fixture.channel.given_up.size() == 1);
+    fixture.channel.hold_reads = false;
+    fixture.channel.CompleteRead(false);
+    const auto need = fixture.Get("key");
+    KVD_REQUIRE_OK(need);
+    CHECK(*need == Need::kFound);
+  }
   SECTION("a completion that came meanwhile is taken first") {
     fixture.channel.hold_reads = false;
     fixture.channel.CompleteRead(true);
@@ -134,6 +143,26 @@ TEST_CASE("RegionReader: a READ that failed is the session's end") {
     fixture.channel.on_wait.emplace_back([&] { fixture.channel.CompleteRead(false); });
     KVD_REQUIRE_CODE(fixture.Get("key"), kUnavailable);
   }
+}
+
+TEST_CASE("RegionReader: memory for one long item is its length, and not kept") {
+  TestRegion region(7);
+  FakeChannel channel(region, false);
+  channel.hold_reads = true;  // none of them lands
+  ReadQueue queue(channel);
+  RegionReader reader(channel, queue);
+  const uint64_t length = (uint64_t{17} << 20) + 8;
+  channel.before_read = [&](int, const ReadOp&) { channel.End(absl::UnavailableError("enough")); };
+  KVD_REQUIRE_CODE(reader.Read({RegionOffset{0}, length, GetMachine::Into::kItem}, kNever),
+                   kUnavailable);
+  REQUIRE(channel.buffers() == 1);
+  CHECK(channel.buffer(1).size() < length + 8192);
+}
+
+TEST_CASE("RegionReader: a long item moves a deadline that was not chosen for it, and only that") {
+  CHECK(TransferAllowanceNs(uint64_t{16} << 20) == 0);
+  CHECK(TransferAllowanceNs(uint64_t{1} << 30) > 31'000'000'000);
+  CHECK(TransferAllowanceNs(uint64_t{1} << 30) < 33'000'000'000);
 }
 
 TEST_CASE("RegionReader: buffers of the channel go back to it") {

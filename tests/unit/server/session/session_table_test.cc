@@ -69,4 +69,20 @@ TEST_CASE("Sessions: leases end in their order, and with the session") {
   CHECK_FALSE(table.Close(ChannelId{1}).has_value());
 }
 
+TEST_CASE("Sessions: the lease of a long item is longer, and does not hold up others") {
+  SessionTable table;
+  for (uint64_t i = 1; i <= 3; ++i) table.Open(ChannelId{i}, Opened(i));
+  const Slot long_item = PackSlot(0, uint64_t{1} << 30, RegionOffset{1 << 20});
+  table.Hold(ChannelId{1}, 0, long_item, 1000);
+  table.Hold(ChannelId{2}, 0, 2, 2000);
+  table.Hold(ChannelId{3}, 0, 3, 1500);
+  CHECK(SessionTable::LeaseNs(long_item) == SessionTable::kLeaseNs + 64'000'000'000);
+  CHECK(table.next_lease_end_ns() == SessionTable::kLeaseNs + 1500);
+  const auto expired = table.TakeExpired(SessionTable::kLeaseNs + 2000);
+  REQUIRE(expired.size() == 2);
+  CHECK(expired[0].slot == 3);
+  CHECK(expired[1].slot == 2);
+  CHECK(table.next_lease_end_ns() == SessionTable::LeaseNs(long_item) + 1000);
+}
+
 }  // namespace kvd::test

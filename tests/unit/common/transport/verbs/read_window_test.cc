@@ -122,6 +122,37 @@ TEST_CASE("ReadWindow: once abandoned, nothing ends before what is under way has
   for (int i = 0; i < 3; ++i) CHECK_FALSE(done[i].ok);
 }
 
+TEST_CASE("ReadWindow: of a READ that is given up no more is posted, and those behind it go on") {
+  ReadWindow window(2, 8, 8);
+  window.Add(ReadOp{RegionOffset{0}, 800, nullptr, 1}, 0);
+  window.Add(ReadOp{RegionOffset{0}, 800, nullptr, 2}, 0);
+  window.Add(ReadOp{RegionOffset{4096}, 8, nullptr, 3}, 0);
+  window.Next();
+  window.Next();
+  window.GiveUp(2);  // nothing of it has been posted
+  window.GiveUp(1);
+  window.GiveUp(7);  // there is none
+  ReadCompletion done[8];
+  CHECK(window.Poll(done) == 0);
+  window.Done(true);
+  REQUIRE(window.can_post());
+  CHECK(window.Next().offset == 4096);
+  CHECK_FALSE(window.can_post());
+  window.GiveUp(3);  // it is on its way, wholly
+  CHECK(window.Poll(done) == 0);
+  window.Done(true);
+  REQUIRE(window.Poll(done) == 2);
+  CHECK(done[0].id == 1);
+  CHECK_FALSE(done[0].ok);
+  CHECK(done[1].id == 2);
+  CHECK_FALSE(done[1].ok);
+  window.Done(true);
+  REQUIRE(window.Poll(done) == 1);
+  CHECK(done[0].id == 3);
+  CHECK(done[0].ok);
+  CHECK(window.room() == 8);
+}
+
 TEST_CASE("ReadWindow: room counts what has not been polled") {
   ReadWindow window(1, 8, 2);
   window.Add(ReadOp{RegionOffset{0}, 8, nullptr, 1}, 0);
