@@ -274,9 +274,11 @@ absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const
     return visit(item.key, item.value, InfoOf(item)) ? Scanner::Answer::kNext : Scanner::Answer::kStop;
   });
   session.reader.DoneWithBytes();
-  if (!status.ok()) {
+  // What was not met was not there, which is nothing that a dead kvd's memory can say.
+  const absl::Status alive = status.ok() ? session.reader.CheckAlive() : status;
+  if (!alive.ok()) {
     connection_.EndIfBroken();
-    return status;
+    return alive;
   }
   return FormatCursor(position, session.map.geometry().incarnation);
 }

@@ -82,6 +82,7 @@ void Print(const RecordingBoard& board, const CheckResult& result, uint64_t seed
   std::printf("location_hits %lu\nstale_locations %lu\ngets_by_request %lu\n",
               board.location_hits.load(), board.stale_locations.load(),
               board.gets_by_request.load());
+  std::printf("scans %lu\n", board.scans.load());
   std::printf("expired_items %lu\nevicted_items %lu\n", board.expired_items, board.evicted_items);
   std::printf("wrong_keys %lu\nundecided_keys %lu\n", result.violations, result.undecided);
   std::printf("recording_s %.2f\nchecking_s %.2f\n", recording_s, checking_s);

@@ -40,6 +40,7 @@ TEST_CASE("History: many clients on few keys, while the table grows") {
   REQUIRE(recorded.counts.at("location_hits") > 1000);
   REQUIRE(recorded.counts.at("stale_locations") > 100);
   REQUIRE(recorded.counts.at("expired_items") > 0);
+  REQUIRE(recorded.counts.at("scans") > 10);
 }
 
 TEST_CASE("History: clients are killed and stopped") {

@@ -36,6 +36,22 @@ absl::Status GetInto(const RecordedCall& call, Operation&) {
   return length.status();
 }
 
+// Memory of this client's that nobody else uses: what kvd may still fetch, or a device may still
+// write to, stays as it is.
+absl::Status TakeBuffer(const RecordedCall& call) {
+  if (call.buffer.size() != 0 && !call.buffer.busy()) return absl::OkStatus();
+  absl::StatusOr<Buffer> fresh = call.client.AllocateBuffer(kReadBytesMax);
+  if (fresh.ok()) call.buffer = *std::move(fresh);
+  return fresh.status();
+}
+
+absl::Status GetIntoBuffer(const RecordedCall& call, Operation&) {
+  if (const absl::Status taken = TakeBuffer(call); !taken.ok()) return taken;
+  const absl::StatusOr<size_t> length = call.client.GetInto(call.key, call.buffer);
+  if (length.ok()) call.read.assign(call.buffer.data(), *length);
+  return length.status();
+}
+
 absl::Status MultiGet(const RecordedCall& call, Operation& operation) {
   const std::string_view keys[] = {call.key, call.key};
   GetResult results[2];
@@ -99,6 +115,22 @@ absl::Status Put(const RecordedCall& call, Operation& operation) {
   return Versioned(call.client.Put(call.key, call.written, OptionsOf(operation, call)), operation);
 }
 
+absl::Status PutFrom(const RecordedCall& call, Operation& operation) {
+  if (const absl::Status taken = TakeBuffer(call); !taken.ok()) return taken;
+  call.written.copy(call.buffer.data(), call.buffer.size());
+  const auto put =
+      call.client.PutFrom(call.key, call.buffer, call.written.size(), OptionsOf(operation, call));
+  return Versioned(put, operation);
+}
+
+absl::Status GetAndTouch(const RecordedCall& call, Operation& operation) {
+  ItemInfo info;
+  const absl::Status status =
+      call.client.GetAndTouch(call.key, call.read, &info, OptionsOf(operation, call));
+  if (status.ok()) operation.version = info.version;
+  return status;
+}
+
 absl::Status Delete(const RecordedCall& call, Operation& operation) {
   return call.client.Delete(call.key, OptionsOf(operation, call));
 }
@@ -125,15 +157,18 @@ constexpr uint32_t kCold = Bit(KeyRole::kCold);
 constexpr uint32_t kNumbers = Bit(KeyRole::kNumber);
 constexpr uint32_t kAppends = Bit(KeyRole::kAppended);
 constexpr uint32_t kPrepends = Bit(KeyRole::kPrepended);
+constexpr uint32_t kTouched = kMayExpire | Bit(KeyRole::kLarge);
 constexpr uint32_t kRegisters = ~(kCold | kNumbers | kAppends | kPrepends);
 
 using enum OperationKind;
 constexpr RecordedKind kKinds[] = {
     {kGet, kAny, 40, Get, StartGet},
     {kGet, kAny, 5, GetInto, nullptr},
+    {kGet, kAny, 5, GetIntoBuffer, nullptr},
     {kGet, kAny, 5, MultiGet, nullptr},
     {kExists, kAny, 5, Exists, nullptr},
     {kPut, kRegisters, 20, Put, StartPut},
+    {kPut, kRegisters, 4, PutFrom, nullptr},
     {kPut, ~kRegisters, 3, Put, StartPut},
     {kPutIfAbsent, kRegisters | kCold, 3, Put, StartPut},
     {kPutIfPresent, kRegisters, 3, Put, StartPut},
@@ -145,6 +180,7 @@ constexpr RecordedKind kKinds[] = {
     {kAppend, kAppends, 15, Append, StartAppend},
     {kPrepend, kPrepends, 15, Prepend, StartPrepend},
     {kTouch, kMayExpire, 2, Touch, StartTouch},
+    {kTouch, kTouched, 2, GetAndTouch, nullptr, /*reads=*/true},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct RecordedCall {
   const std::string& key;
   const std::string& written;
   std::string& read;
+  Buffer& buffer;          // registered memory, made when it is first needed
   int64_t expiry_unix_us;  // 0: none
 };
 
@@ -30,6 +31,9 @@ struct RecordedKind {
   absl::Status (*call)(const RecordedCall& call, Operation& operation);
   // Starts the same without waiting for it; null: there is no such call.
   void (*start)(const RecordedCall& call, const Operation& operation, Async async);
+  // A write that also reads: as a GET of its own, at the same time, which found the version that
+  // was written unless the write had to be repeated.
+  bool reads = false;
 };
 
 std::span<const RecordedKind> RecordedKinds();

@@ -41,4 +41,20 @@ TEST_CASE("RDMA history: kvd is killed and started anew") {
   RequireLinearizable(RunRecorder("RECORDER", "KVD", OverRdma("--ops=6000 --kvd_restarts=2")));
 }
 
+TEST_CASE("RDMA history: items are evicted") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD", OverRdma("--ops=8000 --memory=4m --evict"));
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("evicted_items") > 0);
+}
+
+// Within so many operations: 100,000.
+TEST_CASE("RDMA history: a kvd that does not mark replaced items DEAD is found out") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD_WITHOUT_DEAD_MARK", OverRdma("--ops=10000 --rounds=10"));
+  INFO(recorded.output);
+  REQUIRE(recorded.exit_status == 3);
+  REQUIRE(recorded.counts.at("wrong_keys") > 0);
+}
+
 }  // namespace kvd::test

@@ -6,7 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +29,9 @@ constexpr std::chrono::seconds kWait{1};
 
 constexpr uint64_t kTtlUsMin = 20'000;
 constexpr uint64_t kTtlUsMax = 2'000'000;
+// Operations for one scan, and how many keys of one are written down.
+constexpr uint64_t kScanOneIn = 2000;
+constexpr uint64_t kColdKeysScanned = 64;
 constexpr int64_t kClocksApartNsMax = 100'000;
 
 class RecordingClient {
@@ -61,7 +67,7 @@ class RecordingClient {
   bool Next() {
     switch (plan_.habit) {
       case RecordingPlan::Habit::kAny:
-        return Call(AnyKey());
+        return random_.OneIn(kScanOneIn) ? Scan() : Call(AnyKey());
       case RecordingPlan::Habit::kFills:
         if (random_.OneIn(16)) return Call(AnyKey());
         return Call(board_.keys.fetch_add(1), FirstOf(OperationKind::kPut));
@@ -119,16 +125,91 @@ class RecordingClient {
     return begun.slot != nullptr;
   }
 
-  RecordedCall CallNow() { return {*client_, key_, written_, read_, expiry_unix_us_}; }
+  RecordedCall CallNow() { return {*client_, key_, written_, read_, buffer_, expiry_unix_us_}; }
 
   bool Call(uint64_t key) { return Call(key, AnyKind(key)); }
 
   bool Call(uint64_t key, const RecordedKind& kind) {
     Begun begun;
     if (!Begin(key, kind, begun)) return false;
+    Begun read;
+    if (kind.reads && !BeginRead(key, read)) return false;
+    const uint64_t looked = kind.reads ? Looked() : 0;
     const absl::Status status = kind.call(CallNow(), begun.operation);
     begun.operation.returned_ns = OrderedNowNs();
-    return End(begun, status, read_);
+    if (!kind.reads) return End(begun, status, read_);
+    return EndBoth(begun, read, status, Looked() != looked);
+  }
+
+  // Changes where a write that also reads looked for the item by itself, after its answer.
+  uint64_t Looked() const {
+    const ClientCounters& counters = client_->counters();
+    return counters.gets + counters.gets_by_request + counters.reconnects;
+  }
+
+  bool BeginRead(uint64_t key, Begun& read) {
+    read.operation = {};
+    read.operation.key = key;
+    read.operation.kind = OperationKind::kGet;
+    read.operation.client = plan_.client;
+    read.slot = writer_.Begin(read.operation);
+    return read.slot != nullptr;
+  }
+
+  // A write that also reads. Where it had to look again, what was read may be of a later version
+  // than what was written; where nothing was found, it may have been written and have gone since.
+  bool EndBoth(Begun& write, Begun& read, const absl::Status& status, bool looked_again) {
+    read.operation.returned_ns = write.operation.returned_ns;
+    read.operation.version = write.operation.version;
+    if (!End(read, absl::IsUnknown(status) ? absl::UnavailableError("") : status, read_)) {
+      return false;
+    }
+    if (looked_again) write.operation.version = 0;
+    const bool may_have_gone = looked_again || write.operation.expiry_ns != kNever;
+    return End(write, absl::IsNotFound(status) && may_have_gone ? absl::UnknownError("") : status,
+               {});
+  }
+
+  // What a scan visits it has read; what it does not visit was not there at some moment of it. So
+  // of each key it is a GET.
+  bool Scan() {
+    std::map<std::string, Begun> wanted;
+    const uint64_t keys = board_.keys.load(std::memory_order_relaxed);
+    for (uint64_t key = 0; key < plan_.hot_keys; ++key)
+      wanted[RecordedKey(key)].operation.key = key;
+    for (uint64_t i = 0; i < kColdKeysScanned && keys > plan_.hot_keys; ++i) {
+      const uint64_t key = random_.Between(plan_.hot_keys, keys - 1);
+      wanted[RecordedKey(key)].operation.key = key;
+    }
+    for (auto& [name, begun] : wanted) {
+      if (!BeginRead(begun.operation.key, begun)) return false;
+    }
+    std::map<std::string, std::string, std::less<>> found;
+    ScanOptions options;
+    options.deadline = plan_.options.deadline;
+    const auto visit = [&](std::string_view key, std::string_view value, const ItemInfo& info) {
+      const auto at = wanted.find(std::string(key));
+      if (at != wanted.end() && found.try_emplace(at->first, value).second) {
+        at->second.operation.version = info.version;
+        at->second.operation.returned_ns = OrderedNowNs();
+      }
+      return true;
+    };
+    const auto scanned = client_->Scan(visit, options);
+    const int64_t now_ns = OrderedNowNs();
+    if (scanned.ok()) board_.scans.fetch_add(1);
+    for (auto& [name, begun] : wanted) {
+      const auto value = found.find(name);
+      absl::Status status = scanned.status();
+      if (value != found.end()) {
+        status = absl::OkStatus();
+      } else if (status.ok()) {
+        status = absl::NotFoundError("");
+        begun.operation.returned_ns = now_ns;
+      }
+      if (!End(begun, status, value != found.end() ? value->second : std::string())) return false;
+    }
+    return true;
   }
 
   bool StartUntilFull() {
@@ -243,6 +324,7 @@ class RecordingClient {
   std::string key_;
   std::string written_;
   std::string read_;
+  Buffer buffer_;
   int64_t expiry_unix_us_ = 0;
 };
 

@@ -24,6 +24,7 @@ struct RecordingBoard {
   std::atomic<uint64_t> location_hits{0};
   std::atomic<uint64_t> stale_locations{0};
   std::atomic<uint64_t> gets_by_request{0};
+  std::atomic<uint64_t> scans{0};  // that came to their end
   // Of the last kvd, at the end.
   uint64_t expired_items = 0;
   uint64_t evicted_items = 0;
