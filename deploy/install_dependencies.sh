@@ -20,6 +20,8 @@ TEST_PACKAGES=(
   python3 curl unicode-data
   # tests/softroce; the kernel of its guest is not installed
   qemu-system-x86 cpio kmod xz-utils iproute2 ibverbs-utils perftest
+  # client/bench/compare; the servers that it compares with, and gnuplot, are not installed
+  libmemcached-dev libhiredis-dev liblmdb-dev
 )
 readonly BUILD_PACKAGES TEST_PACKAGES
 
