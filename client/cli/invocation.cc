@@ -17,9 +17,9 @@ OutputFormat Invocation::format() const {
                            : OutputFormat::kSimple;
 }
 
-KeyValueStore* Invocation::Store() {
+KeyValueStore* Invocation::Store(uint32_t credits) {
   const std::string& target = flags_.Text("server");
-  const absl::StatusOr<KeyValueStore*> store = TryStore(target);
+  const absl::StatusOr<KeyValueStore*> store = TryStore(target, credits);
   if (!store.ok()) {
     const std::string subject = arguments_.empty() ? "" : arguments_.front();
     connect_failure_ = Fail(subject, ConnectFailure(target, store.status()));
@@ -28,8 +28,10 @@ KeyValueStore* Invocation::Store() {
   return *store;
 }
 
-absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target) {
-  KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, ConnectOptionsOf(flags_)));
+absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target, uint32_t credits) {
+  ConnectOptions options = ConnectOptionsOf(flags_);
+  options.credits = credits;
+  KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, options));
   store->SetDeadline(flags_.IsSet("deadline") ? std::optional(flags_.Duration("deadline"))
                                               : std::nullopt);
   return store;

@@ -41,9 +41,10 @@ class Invocation {
 
   // The server of this run. Null: it could not be reached, which has been reported, and
   // connect_failure() is what to return.
-  KeyValueStore* Store();
+  // `credits`: as in ConnectOptions, of a connection that is made now.
+  KeyValueStore* Store(uint32_t credits = 0);
   // The same for another server than --server's, with nothing reported.
-  absl::StatusOr<KeyValueStore*> TryStore(const std::string& target);
+  absl::StatusOr<KeyValueStore*> TryStore(const std::string& target, uint32_t credits = 0);
   ExitCode connect_failure() const { return connect_failure_; }
 
   // An argument as bytes: with --hex, what its digits stand for. False: they are none, which has

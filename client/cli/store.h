@@ -135,6 +135,7 @@ struct RdmaChoice {
 struct ConnectOptions {
   std::chrono::nanoseconds deadline{0};
   RdmaChoice rdma;
+  uint32_t credits = 0;  // requests under way at once; 0: the library's choice
 };
 
 // Connects to `target` (empty: this user's default), within the deadline.

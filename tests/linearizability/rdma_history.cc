@@ -43,7 +43,7 @@ TEST_CASE("RDMA history: kvd is killed and started anew") {
 
 TEST_CASE("RDMA history: items are evicted") {
   const Recorded recorded =
-      RunRecorder("RECORDER", "KVD", OverRdma("--ops=8000 --memory=4m --evict"));
+      RunRecorder("RECORDER", "KVD", OverRdma("--ops=12000 --memory=4m --evict --clients=2 --fillers=3"));
   RequireLinearizable(recorded);
   REQUIRE(recorded.counts.at("evicted_items") > 0);
 }
