@@ -160,6 +160,7 @@ std::string KvdServer::Statistics() const {
   text.Add("page_kind", NameOf(region_->page_kind()));
   text.Add("page_fallback", region_->page_fallback().empty() ? "none" : region_->page_fallback());
   text.Add("free_bytes", region_->free_bytes());
+  text.Add("largest_free_run_bytes", region_->pages().longest_free_run_bytes());
   text.Add("max_value_bytes", plan_.options.max_value_bytes);
   text.Add("bucket_bytes", plan_.options.bucket_bytes);
   text.Add("evict", NameOf(plan_.options.evict));

@@ -37,6 +37,7 @@ void GetMachine::Begin(std::string_view key, uint64_t hash) {
   hash_ = hash;
   rounds_ = 0;
   redirects_ = 0;
+  torn_headers_ = 0;
   shard_ = ShardOf(hash, map_.geometry().shard_count);
   bucket_ = BucketOf(hash, map_.bucket_count(shard_));
 }
@@ -91,6 +92,22 @@ GetMachine::Need GetMachine::NextRound() {
   return ReadBucket();
 }
 
+// The bucket's own header does not verify. It is being changed; or nothing of that bucket lies
+// there any more.
+GetMachine::Need GetMachine::TornHeader() {
+  ++counters_.torn_reads;
+  if (++torn_headers_ < 2) return NextRound();
+  torn_headers_ = 0;
+  if (++rounds_ > kRoundsMax) return Need::kAskServer;
+  map_.ForgetSegment(map_.geometry().DirectoryIndex(shard_, bucket_));
+  redirect_ = bucket_;
+  return AskBucketCount();
+}
+
+GetMachine::Need GetMachine::AskBucketCount() {
+  return Ask(State::kBucketCount, kBucketCountsOffset + shard_ * sizeof(uint64_t), sizeof(uint64_t), Into::kScratch);
+}
+
 GetMachine::Need GetMachine::ReadBucket() {
   unclear_ = false;
   read_after_ = false;
@@ -115,21 +132,30 @@ GetMachine::Need GetMachine::OnDirectory(std::span<const std::byte> bytes) {
     const uint64_t index = directory_from_ + i;
     const auto segment =
         UnpackCheckedWord(CheckedWordKind::kDirectoryEntry, index, map_.geometry().incarnation, WordIn(bytes, i));
-    if (segment.has_value()) map_.LearnSegment(index, *segment);
+    if (segment.has_value()) {
+      map_.LearnSegment(index, *segment);
+    } else if (WordIn(bytes, i) == 0) {
+      map_.ForgetSegment(index);  // it was given back
+    }
   }
-  if (ToBytes(map_.BucketOffset(shard_, bucket_)) == 0) {
-    ++counters_.torn_reads;
-    return NextRound();
-  }
-  return ReadBucket();
+  if (ToBytes(map_.BucketOffset(shard_, bucket_)) != 0) return ReadBucket();
+  // A torn entry, or none any more, of a bucket that is gone: the count says whether it is.
+  ++counters_.torn_reads;
+  if (++rounds_ > kRoundsMax) return Need::kAskServer;
+  redirect_ = bucket_;
+  return AskBucketCount();
 }
 
-// The bucket's depth said that the table has grown; the count word says how far, so that one redirect is enough for many
-// splits.
+// One read of the count word makes one redirect enough for many splits or merges. It may be behind
+// a split of which a depth has told, as it is published last; it is never behind a merge, where it
+// is published before.
 GetMachine::Need GetMachine::OnBucketCount(std::span<const std::byte> bytes) {
   const auto count =
       UnpackCheckedWord(CheckedWordKind::kBucketCount, shard_, map_.geometry().incarnation, WordIn(bytes, 0));
-  if (count.has_value()) map_.LearnBucketCount(shard_, *count);
+  const bool led_up = ToNumber(redirect_) > ToNumber(bucket_);
+  if (!count.has_value()) ++counters_.torn_reads;
+  if (!count.has_value() && !led_up) return ++rounds_ > kRoundsMax ? Need::kAskServer : AskBucketCount();
+  map_.LearnBucketCount(shard_, std::max(count.value_or(1), led_up ? ToNumber(redirect_) + 1 : 1));
   bucket_ = BucketOf(hash_, map_.bucket_count(shard_));
   return ReadBucket();
 }
@@ -175,6 +201,7 @@ GetMachine::Need GetMachine::NextCandidate() {
       unclear_ = true;
       continue;
     }
+    if (item_bytes > kUnverifiedItemBytesMax && !in_chain_ && !HeaderVerifies()) return TornHeader();
     read_after_ = true;
     const uint64_t in_bucket = ToBytes(location) - ToBytes(bucket_offset_);  // wraps to huge below the bucket
     if (in_bucket < bucket_bytes_.size() && item_bytes <= bucket_bytes_.size() - in_bucket) {
@@ -196,24 +223,29 @@ GetMachine::Need GetMachine::OnItem(std::span<const std::byte> bytes) {
   return NextCandidate();
 }
 
+bool GetMachine::HeaderVerifies() const {
+  const BucketHeader& first = HeaderIn(bucket_bytes_);
+  return HeaderChecksum(first, HeaderSeed(map_.geometry().incarnation, shard_, bucket_, RegionOffset{0})) ==
+         first.checksum;
+}
+
 // No slot so far led to the key. Before that means anything, the header has to be whole and the right one.
 GetMachine::Need GetMachine::AfterCandidates() {
   const Geometry& geometry = map_.geometry();
   const BucketHeader& first = HeaderIn(bucket_bytes_);
   if (!in_chain_) {
-    const uint64_t seed = HeaderSeed(geometry.incarnation, shard_, bucket_, RegionOffset{0});
-    if (HeaderChecksum(first, seed) != first.checksum) {
-      ++counters_.torn_reads;
-      return NextRound();
-    }
-    const BucketIndex lives_in = FollowSplit(hash_, bucket_, DepthOf(first.link));
-    if (lives_in != bucket_) {
+    if (!HeaderVerifies()) return TornHeader();
+    torn_headers_ = 0;
+    redirect_ = FollowDepth(hash_, bucket_, DepthOf(first.link));
+    if (redirect_ != bucket_) {
       if (++redirects_ > kRedirectsMax) return Need::kAskServer;
       ++counters_.redirects;
-      map_.LearnBucketCount(shard_, ToNumber(lives_in) + 1);
-      if (map_.bucket_count(shard_) <= ToNumber(lives_in)) return Need::kAskServer;  // a number that cannot be
-      return Ask(State::kBucketCount, kBucketCountsOffset + shard_ * sizeof(uint64_t), sizeof(uint64_t),
-                 Into::kScratch);
+      if (ToNumber(redirect_) < ToNumber(bucket_)) {
+        map_.ForgetSegment(geometry.DirectoryIndex(shard_, bucket_));
+      } else if (geometry.DirectoryIndex(shard_, redirect_) >= geometry.directory_entries) {
+        return Need::kAskServer;  // a number that cannot be
+      }
+      return AskBucketCount();
     }
   }
   const RegionOffset next = OverflowOf(in_chain_ ? chain_header_.link : first.link);

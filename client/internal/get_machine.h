@@ -1,7 +1,7 @@
 // The read path of one key as a state machine over bytes: it says what to read next and judges what was read. It does
 // no I/O, so every transport drives the same one, and tests and fuzzers can feed it anything.
 //
-//            directory entry unknown          bucket was split: look where its depth says
+//            directory entry unknown     bucket was split or merged: look where its depth says
 //          +-------------------------+      +----------------------------------------------+
 //          v                         |      v                                              |
 //   Start ---> bucket count/segment ----> header (or whole bucket) --> candidates' items --+--> found
@@ -16,6 +16,12 @@
 // was read after it (an item whose tag matched by chance, a chained header), it must be read again and be unchanged:
 // what was read in between was then no moving target. After kRoundsMax rounds that settled nothing the machine asks
 // for the server's help.
+//
+// A remembered place of a bucket may be out of date: the table has shrunk, the segment was given
+// back, and what lies there now is anything. Two things are possible. The header that was left
+// there says by its depth that the bucket is merged: its place is forgotten and the count word
+// read, so the machine cannot be led to and fro between the two. Or it does not verify: after the
+// second time in a row, place and count are asked for anew as well.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +73,13 @@ class GetMachine {
   };
 
   static constexpr int kRoundsMax = 16;
-  static constexpr int kChainMax = 1024;   // headers of a chain that are followed before the server is asked
-  static constexpr int kRedirectsMax = 64;  // a table cannot be split more often than its depth has bits, twice
+  static constexpr int kChainMax = 1024;  // headers of a chain that are followed before the server is asked
+  // A table cannot be split more often than its depth has bits, twice; nor, in the time of a few
+  // reads, shrink and grow.
+  static constexpr int kRedirectsMax = 64;
+  // An item of more bytes is not read before the header that names it has verified: what is read in
+  // a segment that was given back may look like a slot.
+  static constexpr uint64_t kUnverifiedItemBytesMax = 65536;
 
   // `map` outlives the machine and is taught what the machine learns. `whole_buckets`: read a bucket with all its local
   // items at once (READs dear, bytes cheap), rather than its header alone.
@@ -103,6 +114,9 @@ class GetMachine {
   void Begin(std::string_view key, uint64_t hash);
   Need Ask(State state, RegionOffset offset, uint64_t length, Into into);
   Need NextRound();
+  Need TornHeader();
+  Need AskBucketCount();
+  bool HeaderVerifies() const;
   Need ReadBucket();
   Need OnDirectory(std::span<const std::byte> bytes);
   Need OnBucketCount(std::span<const std::byte> bytes);
@@ -125,10 +139,12 @@ class GetMachine {
   bool in_chain_ = false;    // candidates come from a chained header
   int rounds_ = 0;
   int redirects_ = 0;
+  int torn_headers_ = 0;  // in a row
   int chain_ = 0;
   uint32_t shard_ = 0;
   uint32_t candidates_ = 0;  // bit per slot still to be looked at
   BucketIndex bucket_{};
+  BucketIndex redirect_{};  // where bucket_'s depth led, while the count is read; bucket_ itself if nothing did
   RegionOffset bucket_offset_{};
   RegionOffset chain_offset_{};
   Slot slot_ = kEmptySlot;

@@ -1,5 +1,5 @@
 // What a client has learned of where buckets lie: hints that every read verifies, so being out of date costs a read
-// and never an answer.
+// and never an answer. Tables grow and shrink, and segments of buckets that were given back may come to lie elsewhere.
 #pragma once
 
 #include <bit>
@@ -37,12 +37,18 @@ class RegionMap {
 
   uint32_t bucket_count(uint32_t shard) const { return tables_[shard].buckets; }
 
-  // A shard has at least `count` buckets. Ignored: numbers smaller than known (tables only grow), and numbers for which
-  // the directory has no room.
+  // A shard has `count` buckets, as its count word or a bucket's depth says. Where that is less
+  // than was known, the places of the segments that hold none of them are forgotten: they may have
+  // been given to others. Ignored: zero, and numbers for which the directory has no room.
   void LearnBucketCount(uint32_t shard, uint32_t count) {
-    if (count <= tables_[shard].buckets) return;
+    Table& table = tables_[shard];
+    if (count == table.buckets || count == 0) return;
     if (geometry_.DirectoryIndex(shard, BucketIndex{count - 1}) >= geometry_.directory_entries) return;
-    tables_[shard] = {count, static_cast<uint32_t>(std::bit_ceil(uint64_t{count}) - 1)};
+    for (uint64_t gone = ((count - 1) >> segment_shift_) + uint64_t{1}; gone <= (table.buckets - 1) >> segment_shift_;
+         ++gone) {
+      ForgetSegment(gone * geometry_.shard_count + shard);
+    }
+    table = {count, static_cast<uint32_t>(std::bit_ceil(uint64_t{count}) - 1)};
   }
 
   // Where the bucket of `hash` lies, by what is known of the table's size; offset zero if its segment is not known yet.
@@ -75,6 +81,12 @@ class RegionMap {
     if (directory_index >= segments_.size()) return;
     if (!geometry_.Contains(RegionOffset{uint64_t{segment} * kSegmentBytes}, kSegmentBytes)) return;
     segments_[directory_index] = segment;
+  }
+
+  // The segment may lie elsewhere by now, or be given back: the directory is to be read before its
+  // buckets are.
+  void ForgetSegment(uint64_t directory_index) {
+    if (directory_index < segments_.size()) segments_[directory_index] = 0;
   }
 
  private:

@@ -22,8 +22,9 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
       return absl::OutOfRangeError(absl::StrCat("value of ", value_bytes, " bytes > --max_value ",
                                                 reply.header.value_len, " on the server"));
     case ReplyStatus::kNoSpace:
-      return absl::ResourceExhaustedError("the region is full; delete something or start kvd with a larger --memory (what the index has taken for "
-                                         "small items comes back only with a restart)");
+      return absl::ResourceExhaustedError("the region has no room for this; delete something or start kvd with a larger --memory "
+                                         "(largest_free_run_bytes of the statistics says what fits at once; a kvd that "
+                                         "evicts makes no room for more than half of its memory)");
     case ReplyStatus::kMalformed:
       return absl::DataLossError(absl::StrCat("the server found the request malformed: ", text));
     case ReplyStatus::kUnsupported:

@@ -11,26 +11,30 @@
 #include "absl/status/status.h"
 #include "client/internal/region_map.h"
 #include "client/internal/region_reader.h"
+#include "common/layout/checked_word.h"
 
 namespace kvd {
 
-// Buckets are visited in the order of their numbers, each shard up to its newest. A split moves keys only to a bucket
-// with a higher number, so a key that is present all the time is met at least once. A bucket is done when one header
-// was read whole, every item of it (and of its chain) was read whole or met before, and its chain did not change
-// meanwhile.
-// How far a scan has come.
+// How far a scan has come: it has met every key of the shards before `shard`, and of `shard` those
+// that come before `order` by WalkOrder (common/protocol/geometry.h).
 struct ScanPosition {
   uint32_t shard = 0;
-  uint32_t bucket = 0;
-  uint32_t split_off = 0;  // highest bucket of this shard of which a bucket's depth has told
+  uint32_t order = 0;
   bool at_end = false;
 };
 
-// A position as text and back; empty: the beginning, and the end. InvalidArgument: no cursor. FailedPrecondition: one of another
-// incarnation.
+// A position as text and back; empty: the beginning, and the end. InvalidArgument: no cursor.
+// FailedPrecondition: one of another incarnation, or of a client before protocol version 2, which
+// counted buckets.
 std::string FormatCursor(const ScanPosition& position, uint64_t incarnation);
 absl::StatusOr<ScanPosition> ParseCursor(std::string_view cursor, uint64_t incarnation);
 
+// Keys are visited in the order of WalkOrder, in which each bucket has an interval to itself: the
+// bucket at the scan's position is read, and the position moves on to the end of its interval.
+// Splits and merges move borders of intervals and no keys in that order, so a key that is present
+// all the time is met at least once; of a bucket that has grown backwards by a merge only what is
+// not behind yet is visited. A bucket is done when one header was read whole, every item of it (and
+// of its chain) was read whole or met before, and the header was the same still after all that.
 class Scanner {
  public:
   enum class Answer : uint8_t { kNext, kSkip, kStop };  // kSkip: was not what the caller looks for
@@ -46,19 +50,33 @@ class Scanner {
  private:
   enum class Pass : uint8_t { kDone, kAgain, kStopped };
 
-  absl::StatusOr<uint32_t> BucketCount(uint32_t shard);
-  absl::Status LearnSegmentOf(uint32_t shard, BucketIndex bucket);
+  // What a pass over a bucket works with.
+  struct Stretch {
+    uint32_t shard = 0;
+    uint32_t from = 0;  // in WalkOrder
+    BucketIndex bucket{};
+    uint32_t depth = 0;
+    uint64_t end = 0;
+  };
+
+  absl::StatusOr<bool> ReadCheckedWord(CheckedWordKind kind, uint64_t place, RegionOffset at, uint32_t& value);
+  absl::Status LearnBucketCount(uint32_t shard);
+  absl::StatusOr<bool> LearnSegmentOf(uint32_t shard, BucketIndex bucket);
+  absl::StatusOr<bool> ReadHeader(const Stretch& stretch, RegionOffset at, RegionOffset overflow, BucketHeader& header);
   absl::StatusOr<bool> ScanShard(ScanPosition& position, uint64_t count, const Visit& visit);
-  absl::StatusOr<bool> ScanBucket(uint32_t shard, BucketIndex bucket, const Visit& visit);
-  absl::StatusOr<Pass> TryBucket(uint32_t shard, BucketIndex bucket, const Visit& visit);
-  absl::StatusOr<Pass> VisitSlots(const Slot (&slots)[kSlotsPerHeader], const Visit& visit);
+  absl::StatusOr<bool> ScanStretch(Stretch& stretch, const Visit& visit);
+  absl::StatusOr<Pass> TryBucket(Stretch& stretch, const Visit& visit);
+  absl::StatusOr<Pass> VisitBucket(const Stretch& stretch, RegionOffset offset, const BucketHeader& first,
+                                   const Visit& visit);
+  absl::StatusOr<Pass> VisitSlots(const Stretch& stretch, const Slot (&slots)[kSlotsPerHeader], const Visit& visit);
+  absl::Status FollowTable(const Stretch& stretch, BucketIndex lives_in);
 
   RegionMap& map_;
   RegionReader& reader_;
   const int64_t deadline_ns_;
-  uint32_t split_off_ = 0;            // see ScanPosition
   uint64_t visited_ = 0;
   std::unordered_set<uint64_t> met_;  // versions visited in this bucket: unique in a shard
+  uint64_t met_until_ = 0;            // in WalkOrder: nothing that was met lies beyond
 };
 
 }  // namespace kvd

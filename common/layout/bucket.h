@@ -15,7 +15,8 @@
 // More than 14 items: a chain of overflow headers in the heap, of this same struct, without local space. An overflow
 // header is complete before it is linked. The version changes with every change of the header or of anything in its
 // chain. Depth is the number of low hash bits by which this bucket's keys agree with its number. A reader whose key does
-// not agree goes to where the key was moved when the bucket was split: FollowSplit in common/protocol/geometry.h.
+// not agree goes to where the key was moved when the bucket was split. A depth too small for the bucket's own number says
+// that the bucket has been merged into another one and is empty: FollowDepth in common/protocol/geometry.h for both.
 //
 // The checksum covers bytes [4, 128) and is seeded with incarnation and place (HeaderSeed below).
 #pragma once

@@ -57,13 +57,45 @@ constexpr BucketIndex BucketOf(uint64_t hash, uint32_t bucket_count) {
   return BucketIndex{bucket};
 }
 
-// Where the keys of `hash` went when `bucket`, in which they lay earlier, was split; `bucket` itself if they are still
-// in it. `depth` is the bucket's own. Of all the splits that `depth` tells of it follows the first that moved the key:
-// that one has taken place, so the bucket exists. (The bucket that all `depth` bits name need not: in the middle of a
-// doubling the one that the first split made may not have been split itself.)
-constexpr BucketIndex FollowSplit(uint64_t hash, BucketIndex bucket, uint32_t depth) {
+// Where a key of `hash` lives that a reader sought in `bucket`, whose header has `depth`; `bucket`
+// itself if that is it. Splits first: of all that `depth` tells of it follows the first that moved
+// the key. That one has taken place, so the bucket exists. (The bucket that all `depth` bits name
+// need not: in the middle of a doubling the one that the first split made may not have been split
+// itself.) A depth too small for the bucket's own number says that the bucket was merged into
+// another one, named by `depth` bits.
+constexpr BucketIndex FollowDepth(uint64_t hash, BucketIndex bucket, uint32_t depth) {
+  if (depth < 32 && ToNumber(bucket) >> depth != 0) return BucketIndex{LowBits(hash, depth)};
   const uint32_t differing = LowBits(hash, depth) ^ ToNumber(bucket);
   return BucketIndex{ToNumber(bucket) | (differing & (~differing + 1))};
+}
+
+// The depth of a bucket that has been merged away: too small for its number, so that no key is
+// sought in it. Bucket 0 is never merged.
+constexpr uint32_t MergedDepth(BucketIndex bucket) {
+  return static_cast<uint32_t>(std::bit_width(ToNumber(bucket))) - 1;
+}
+
+// Where a key stands in the order in which SCAN and FLUSH go through a shard: the low 32 bits of
+// its hash, the lowest first. In this order every bucket, whatever its depth, has one interval to
+// itself, and a split or a merge only moves borders between intervals. So whoever remembers how far
+// he has come misses nothing and meets nothing twice.
+constexpr uint32_t WalkOrder(uint64_t hash) {
+  uint32_t bits = static_cast<uint32_t>(hash);
+  bits = (bits & 0x55555555) << 1 | (bits >> 1 & 0x55555555);
+  bits = (bits & 0x33333333) << 2 | (bits >> 2 & 0x33333333);
+  bits = (bits & 0x0f0f0f0f) << 4 | (bits >> 4 & 0x0f0f0f0f);
+  bits = (bits & 0x00ff00ff) << 8 | (bits >> 8 & 0x00ff00ff);
+  return bits << 16 | bits >> 16;
+}
+
+// The hash bits that choose a bucket, of the keys at that place in the order.
+constexpr uint32_t HashAtWalkOrder(uint32_t position) { return WalkOrder(position); }
+
+inline constexpr uint64_t kWalkEnd = uint64_t{1} << 32;
+
+// The end of the interval of a bucket of that depth, at most 32; kWalkEnd for the last one.
+constexpr uint64_t WalkEndOf(BucketIndex bucket, uint32_t depth) {
+  return uint64_t{WalkOrder(ToNumber(bucket))} + (kWalkEnd >> depth);
 }
 
 }  // namespace kvd

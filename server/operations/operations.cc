@@ -209,13 +209,13 @@ Outcome Operations::Touch(const RequestView& request, uint64_t hash) {
 
 Outcome Operations::Flush(const RequestView& request) {
   FlushCursor cursor = FlushCursor::Of(request.header.argument);
-  if (cursor.shard != shard_.number() || cursor.bucket >= shard_.buckets()) {
+  if (cursor.shard != shard_.number() || !shard_.MayFlushFrom(cursor.position)) {
     return AnswerError(request.header, ReplyStatus::kUnsupported,
                        "this cursor is not of this kvd; begin again");
   }
-  const Shard::Flushed flushed = shard_.Flush(request.key, cursor.bucket);
-  cursor.bucket = flushed.next_bucket;
-  if (cursor.bucket == 0) cursor.shard = (cursor.shard + 1) % shard_.shard_count();
+  const Shard::Flushed flushed = shard_.Flush(request.key, cursor.position);
+  cursor.position = flushed.next_position;
+  if (cursor.position == 0) cursor.shard = (cursor.shard + 1) % shard_.shard_count();
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
   outcome.header.value_len = flushed.items;
   outcome.header.result = cursor.word();

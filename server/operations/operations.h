@@ -39,16 +39,16 @@ Outcome AnswerError(const RequestHeader& request, ReplyStatus status, std::strin
 // HITS, whose hashes are the caller's to pass on. `used`: whether anything comes of them.
 Outcome AnswerHits(const RequestView& request, bool used);
 
-// Where a FLUSH goes on, as its `argument` and `result` say it: shard after shard, bucket after
-// bucket. Zero is the beginning, and as a result the end.
+// Where a FLUSH goes on, as its `argument` and `result` say it: shard after shard, each in
+// WalkOrder (common/protocol/geometry.h). Zero is the beginning, and as a result the end.
 struct FlushCursor {
   uint32_t shard = 0;
-  uint32_t bucket = 0;
+  uint32_t position = 0;
 
   static FlushCursor Of(uint64_t word) {
     return {static_cast<uint32_t>(word >> 32), static_cast<uint32_t>(word)};
   }
-  uint64_t word() const { return uint64_t{shard} << 32 | bucket; }
+  uint64_t word() const { return uint64_t{shard} << 32 | position; }
 };
 
 // Whether the value of this request is to be pulled: BeginPulled, then the pull, then

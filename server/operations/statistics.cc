@@ -53,7 +53,9 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.overwrites_in_place += b.overwrites_in_place;
   sum.overwrites_moved += b.overwrites_moved;
   sum.splits += b.splits;
+  sum.merges += b.merges;
   sum.no_space += b.no_space;
+  sum.index_bytes_given_back += b.index_bytes_given_back;
   sum.expired_items += b.expired_items;
   sum.expired_bytes += b.expired_bytes;
   sum.evicted_items += b.evicted_items;
@@ -76,6 +78,8 @@ void StatisticsText::AddShards(const ShardStats& sum) {
   Add("overwrites_in_place", sum.overwrites_in_place);
   Add("overwrites_moved", sum.overwrites_moved);
   Add("splits", sum.splits);
+  Add("merges", sum.merges);
+  Add("index_bytes_given_back", sum.index_bytes_given_back);
   Add("no_space", sum.no_space);
   Add("expired_items", sum.expired_items);
   Add("expired_bytes", sum.expired_bytes);

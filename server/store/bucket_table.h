@@ -1,5 +1,11 @@
 // Where a shard's buckets lie: the segments, the directory entries and the bucket count that
 // readers find them by.
+//
+// In every segment of a table, buckets beyond the count have headers too: empty, and of a depth
+// that sends readers back (MergedDepth), as a merge leaves them. So does a segment that is given
+// back, until its memory is used for something else. A header's versions go on from those that the
+// bucket had in earlier segments, so that a reader who compares two reads of a header never takes a
+// bucket for unchanged that was given back and made anew in between.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +40,22 @@ class BucketTable {
   // Buckets [0, count) are complete; tells readers.
   void PublishCount(uint32_t count);
 
+  // Buckets that have a place: count(), and those beyond it in the last segments.
+  uint32_t placed() const {
+    return static_cast<uint32_t>(segments_.size() * region_->geometry().buckets_per_segment());
+  }
+  // The last segment, if it holds no bucket any more.
+  std::optional<RegionOffset> EmptySegment() const;
+  // Gives that one back: readers are told, then its pages are free.
+  void GiveBackEmptySegment();
+
  private:
+  void MakeHeaders(RegionOffset segment, uint64_t number);
+
   Region* region_;
   uint32_t shard_;
   std::vector<RegionOffset> segments_;
+  std::vector<uint32_t> last_versions_;  // by segment: of any header it had when it was given back
   Counter count_;
   Counter index_bytes_;
 };

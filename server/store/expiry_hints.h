@@ -27,6 +27,11 @@ class ExpiryHints {
   // The bucket was looked at, and this is its earliest expiry now; 0: none.
   void Correct(uint32_t bucket, uint64_t expiry_unix_us);
 
+  // The bucket is there no more.
+  void Forget(uint32_t bucket) {
+    if (bucket < due_.size()) due_[bucket] = kNever;
+  }
+
   // A bucket that is due, if there is one.
   std::optional<uint32_t> TakeDue(uint64_t now_unix_us);
   // When the next one will be; only right after TakeDue found none. UINT64_MAX: never.

@@ -182,6 +182,16 @@ void Heap::AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& object
   }
 }
 
+std::optional<RegionOffset> Heap::SampleObject(Random& random) const {
+  const Span& span = spans_[random.Uniform(spans_.size())];
+  if (span.used == 0) return std::nullopt;
+  if (span.size_class == kLargeObject) return span.begin;
+  const uint32_t objects = ObjectsPerSpan(span.size_class);
+  auto i = static_cast<uint32_t>(random.Uniform(objects));
+  while ((span.used_bits[i / 64] >> (i % 64) & 1) == 0) i = (i + 1) % objects;
+  return span.begin + uint64_t{i} * ObjectBytes(span.size_class);
+}
+
 bool Heap::IsOfClass(RegionOffset object, uint64_t bytes) const {
   const SpanId id = SpanAt(object);
   return id != kNoSpan && bytes <= kLargestObjectBytes &&

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/random.h"
 #include "common/layout/units.h"
 #include "server/store/counter.h"
 #include "server/store/page_allocator.h"
@@ -57,6 +58,8 @@ class Heap {
   std::optional<Extent> ExtentAt(RegionOffset at) const;
   // Adds the objects of that span. Throws std::bad_alloc.
   void AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& objects) const;
+  // Some object: one of a span that is chosen with as much chance as any. nullopt: met none.
+  std::optional<RegionOffset> SampleObject(Random& random) const;
   // Whether `object` is of the size class of `bytes`; whether its memory, once free, will do for
   // them.
   bool IsOfClass(RegionOffset object, uint64_t bytes) const;

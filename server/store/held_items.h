@@ -30,6 +30,12 @@ class HeldItems {
   // The index no longer names `slot`. True if it is held, and so must not be freed now.
   bool Leave(Slot slot);
 
+  // Whether any lies in [begin, end).
+  bool AnyIn(RegionOffset begin, RegionOffset end) const {
+    const auto first = held_.lower_bound(ToBytes(begin));
+    return first != held_.end() && first->first < ToBytes(end);
+  }
+
   // Those at [begin, end) that have left the index, in order of address.
   template <typename Visit>
   void ForEachLeft(RegionOffset begin, RegionOffset end, Visit visit) const {

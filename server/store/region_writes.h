@@ -28,9 +28,17 @@ inline void StoreWordRelease(void* at, uint64_t word) {
   __atomic_store_n(static_cast<uint64_t*>(at), word, __ATOMIC_RELEASE);
 }
 
+#if defined(KVD_STEPPED_STORES)
+// Called between any two steps, with the region as readers see it then (tests/model).
+inline void (*between_stores)() = nullptr;
+#endif
+
 // Everything stored before it is seen no later than anything stored after it. GCC's thread
 // sanitizer does not know fences; there every store is an atomic one, which is all that it judges.
 inline void OrderStores() {
+#if defined(KVD_STEPPED_STORES)
+  if (between_stores != nullptr) between_stores();
+#endif
 #if !defined(KVD_TSAN)
   std::atomic_thread_fence(std::memory_order_release);
 #endif

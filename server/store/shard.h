@@ -90,22 +90,25 @@ class Shard {
   void Hold(Slot slot);
   void Release(Slot slot);
 
-  // Deletes the items whose keys begin with `prefix` from `bucket` (less than buckets()) on, in a
-  // bounded stretch. Stretch after stretch, from bucket 0 until there is no next one, meets every
-  // item that is there all the while, whatever is split meanwhile.
+  // Deletes the items whose keys begin with `prefix`, in a bounded stretch from `position` in
+  // WalkOrder (common/protocol/geometry.h) on. Stretch after stretch, from position 0 until there
+  // is no next one, meets every item that is there all the while, whatever is split and merged
+  // meanwhile.
   struct Flushed {
     uint64_t items = 0;
-    uint32_t next_bucket = 0;  // 0: that was the last stretch
+    uint32_t next_position = 0;  // 0: that was the last stretch
   };
-  Flushed Flush(std::string_view prefix, uint32_t bucket);
+  Flushed Flush(std::string_view prefix, uint32_t position);
+  // Whether Flush can have given that position: whether a bucket of this shard could begin there.
+  bool MayFlushFrom(uint32_t position) const;
   uint32_t buckets() const { return table_.count(); }
   uint32_t number() const { return shard_; }
   uint32_t shard_count() const { return region_.geometry().shard_count; }
 
-  // One step of deferred work: a bucket split if the load asks for one; a few buckets of items
-  // whose time has come. True if there is more to do. Without calls of it the writes do the splits
-  // themselves, a little later, and items that lapse keep their memory until somebody asks for
-  // them.
+  // One step of deferred work: a bucket split if the load asks for one, or a few merges if it is
+  // low; a few buckets of items whose time has come. True if there is more to do. Without calls of
+  // it the writes do the splits themselves, a little later, and items that lapse keep their memory
+  // until somebody asks for them.
   bool Work();
 
   // A client read a key with that hash by itself. Does nothing unless the shard evicts.
@@ -175,6 +178,11 @@ class Shard {
   // that is there, or else only in parts (shard_modify.cc).
   WriteResult Store(Target& target, uint64_t hash, const ItemContent& content);
   WriteResult StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content);
+  // The rest of it, with memory at `at`; and where there was none without making room.
+  WriteResult StoreAt(Target& target, uint64_t hash, const ItemContent& content, RegionOffset at,
+                      std::optional<RegionOffset> spare);
+  WriteResult StoreMakingRoom(Target& target, uint64_t hash, ItemContent content,
+                              std::optional<RegionOffset> spare);
   bool MayOverwriteInPlace(const Target& target, const ItemShape& shape) const;
   WriteResult OverwriteInPlace(const Target& target, const ItemContent& content);
   // What is written has lapsed already: the key has no item then.
@@ -215,27 +223,57 @@ class Shard {
   bool MayEvict(Slot slot) const;
   bool IsEvictableItem(RegionOffset object) const;
   void Evict(BucketChain chain, SlotPlace place);
-  // Memory for an item of that chain, or (null) of the heap, which may cost other items. Slots of
-  // any chain may have changed their places afterwards.
-  std::optional<RegionOffset> AllocateEvicting(const BucketChain* chain, uint64_t bytes);
-  uint64_t EvictFor(const BucketChain* chain, uint64_t bytes);
+  // Memory for an item of that hash, or (none) of the heap. Where there is none, the index gives
+  // back what it has too much of; then, if the shard evicts, other items go. Any item of a bucket
+  // may have changed its place afterwards, and its bucket: rearranged_ tells.
+  using Hash = std::optional<uint64_t>;
+  std::optional<RegionOffset> AllocateMakingRoom(Hash hash, uint64_t bytes);
+  uint64_t EvictFor(Hash hash, uint64_t bytes);
   uint64_t EvictCandidate(size_t index);
   uint64_t ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const;
   uint64_t EvictRun(RegionOffset from, uint64_t bytes);
   uint64_t EvictAnyRun(uint64_t bytes);
   uint64_t EvictObjects(const std::vector<RegionOffset>& objects);
   bool MakeRoomForSegment();
-  void SampleHeapItems();
+  // Meets some items: those of the heap become candidates. The age that a quarter of those in
+  // buckets exceeds; 0 if none was met.
+  uint32_t SampleItems();
+  bool OfferSomeObject();
+  // Whether the index is large, and for the sake of items in buckets.
+  bool BucketsHoldMuch() const;
   std::optional<SlotPlace> PlaceOfCandidate(const EvictionCandidate& candidate) const;
   std::optional<size_t> OldestCandidate(uint64_t bytes, bool must_do);
   std::optional<SlotPlace> OldestLocal(const BucketChain& chain) const;
-  // Finds the target again after evictions, with a spare header exactly if Publish needs one.
-  // False: there is no memory for it.
+  // Finds the target again after evictions and merges, with a spare header exactly if Publish needs
+  // one. False: there is no memory for it.
   bool LocateAgain(Target& target, std::string_view key, uint64_t hash,
                    std::optional<RegionOffset>& spare);
 
+  // Contraction (shard_contraction.cc).
+  struct Merge;
+  bool MayMerge(uint64_t percent) const;
+  bool IsSparse() const;
+  bool ContractStep();
+  // Where an allocation has failed: merges, if the load allows it, until a segment is given back.
+  // False: none was.
+  bool ContractInNeed();
+  // The last bucket goes into the one that it was split off. False: there is no memory for items
+  // and headers that find no place there; with `squeeze` none of the heap is taken for items.
+  bool MergeLast(bool squeeze);
+  bool PlanMerge(const BucketChain& parent, const BucketChain& child, bool squeeze, Merge& merge);
+  void ApplyMerge(BucketChain& parent, BucketChain& child, Merge& merge);
+  // Evicts the oldest items of both buckets until the rest fits into one. How many went; nullopt:
+  // too much has to stay.
+  std::optional<uint64_t> ThinForMerge(const BucketChain& parent, const BucketChain& child);
+  // Frees a segment of the index, whatever it costs: how many items were evicted and buckets
+  // merged.
+  uint64_t SqueezeIndex();
+  bool GiveBackSegments();
+
   // Growth (shard_growth.cc).
   struct Split;
+  // Whether so many buckets would have more than that part of the load at which one more is wanted.
+  bool LoadIsAbove(uint64_t percent, uint64_t buckets) const;
   bool WantsSplit() const;
   bool OverdueForSplit() const;
   bool CrampedForSplit() const;
@@ -244,7 +282,7 @@ class Shard {
   bool TakeOverflow(size_t count, std::vector<RegionOffset>& overflow);
   Split PlanSplit(const BucketChain& parent, uint32_t new_depth) const;
   void SetStamps(const BucketChain& chain, const std::vector<AccessStamps::Stamp>& stamps);
-  void CopyToChild(const BucketChain& parent, const BucketChain& child, Split& split) const;
+  bool PlaceInChild(const BucketChain& parent, const BucketChain& child, Split& split);
   void FreeOverflow(RegionOffset header);
   // Moves small items of the bucket from the heap into its local space, as far as there is room.
   void BringHome(BucketChain chain);
@@ -271,11 +309,14 @@ class Shard {
   uint64_t clock_version_ = 0;                // the same as the least next version
   uint64_t next_sweep_unix_us_ = UINT64_MAX;  // not before
   uint64_t last_look_unix_us_ = 0;            // at all of expiry_, with nothing found
-  uint32_t growth_pause_ = 0;  // writes until growth is tried again after it found no room
+  uint32_t growth_pause_ = 0;       // writes until growth is tried again after it found no room
+  uint32_t contraction_pause_ = 0;  // the same of contraction
+  uint64_t rearranged_ = 0;         // evictions and merges
 
   Counter item_count_, user_bytes_, local_items_, expiring_items_, overflow_headers_;
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie
-  Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, no_space_;
+  Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, merges_, no_space_;
+  Counter index_bytes_given_back_;
   Counter expired_items_, expired_bytes_, evicted_items_, evicted_bytes_;
 };
 

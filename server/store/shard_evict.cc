@@ -2,8 +2,10 @@
 //
 // What must go depends on where room is wanted. A small item can take the place of one in its own
 // bucket. Anything else takes the heap's: there the oldest of a sample goes, if its memory will do;
-// otherwise all that lies around it goes, until a run of pages is free. Nobody is asked to wait: a
-// write evicts by itself, within a bound.
+// otherwise all that lies around it goes, until a run of pages is free. Or it takes the index's, if
+// what lies in buckets is older: a segment is squeezed out of it, at the cost of the oldest items
+// of its buckets and of those that they are merged with. Nobody is asked to wait: a write evicts by
+// itself, within a bound.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -16,9 +18,17 @@ namespace {
 
 // Items that one write may evict.
 constexpr uint64_t kEvictedPerWriteMax = 65'536;
+// And one more for so many bytes that are to be written: where small items have to go for large
+// ones, what the write takes by itself grows with it.
+constexpr uint64_t kBytesPerEvictionMore = 64;
 // Heap items that are met, and buckets that are looked at for them, before one is evicted.
 constexpr uint32_t kSampledItems = 8;
 constexpr uint32_t kSampledBucketsMax = 8;
+// And objects that are looked at where those buckets held few of the heap's.
+constexpr uint32_t kSampledObjectsMax = 16;
+constexpr uint32_t kSampledObjectsBeforeSqueeze = 32;
+// One in so many bytes of the shard's are the index's at least when it is squeezed for its age.
+constexpr uint64_t kIndexShare = 4;
 // Runs of pages around old items that are tried, and then pages that are searched for any run that
 // can be cleared, before a write gives up.
 constexpr uint32_t kRunsTriedMax = 8;
@@ -48,18 +58,27 @@ bool Shard::MayEvict(Slot slot) const {
 }
 
 void Shard::Evict(BucketChain chain, SlotPlace place) {
+  ++rearranged_;
   evicted_items_.Add(1);
   evicted_bytes_.Add(ItemBytesOf(chain.SlotAt(place)));
   Erase(chain, place, /*bring_home=*/false);
 }
 
-std::optional<RegionOffset> Shard::AllocateEvicting(const BucketChain* chain, uint64_t bytes) {
-  const auto allocate = [&] { return chain ? AllocateItem(*chain, bytes) : heap_.Allocate(bytes); };
+std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes) {
+  const auto allocate = [&] {
+    return hash ? AllocateItem(ChainOf(*hash), bytes) : heap_.Allocate(bytes);
+  };
   std::optional<RegionOffset> at = allocate();
-  if (at || !evicts_ || bytes > region_.bytes() / 2) [[likely]]
+  if (at) [[likely]]
     return at;
-  for (uint64_t evicted = 0; !at && evicted < kEvictedPerWriteMax;) {
-    const uint64_t more = EvictFor(chain, bytes);
+  for (uint64_t segments = bytes / kSegmentBytes + 2; !at && segments > 0; --segments) {
+    if (!ContractInNeed()) break;
+    at = allocate();
+  }
+  if (!evicts_ || bytes > region_.bytes() / 2) return at;
+  const uint64_t evicted_max = kEvictedPerWriteMax + bytes / kBytesPerEvictionMore;
+  for (uint64_t evicted = 0; !at && evicted < evicted_max;) {
+    const uint64_t more = EvictFor(hash, bytes);
     if (more == 0) break;
     evicted += more;
     at = allocate();
@@ -67,24 +86,53 @@ std::optional<RegionOffset> Shard::AllocateEvicting(const BucketChain* chain, ui
   return at;
 }
 
-void Shard::SampleHeapItems() {
+// Where nearly all items lie in their buckets, few buckets lead to those in the heap.
+bool Shard::OfferSomeObject() {
+  const std::optional<RegionOffset> object = heap_.SampleObject(random_);
+  if (!object || !IsEvictableItem(*object)) return false;
+  const std::string_view key = items_.KeyAt(*object);
+  const uint64_t hash = HashKey(key, region_.geometry().hash_seed());
+  const BucketChain chain = ChainOf(hash);
+  const std::optional<SlotPlace> place = FindPlace(chain, key, hash);
+  if (!place || LocationOf(chain.SlotAt(*place)) != *object) return false;
+  const uint32_t bucket = ToNumber(chain.bucket());
+  pool_.Offer({chain.SlotAt(*place), bucket, stamps_.Get(bucket, CellOf(chain, *place))},
+              [this](AccessStamps::Stamp stamp) { return stamps_.AgeOf(stamp); });
+  return true;
+}
+
+uint32_t Shard::SampleItems() {
   uint32_t met = 0;
+  std::vector<uint32_t> local_ages;
   for (uint32_t i = 0; i < kSampledBucketsMax && met < kSampledItems; ++i) {
     const BucketChain chain =
         ChainAt(BucketIndex{static_cast<uint32_t>(random_.Uniform(table_.count()))});
     const uint32_t bucket = ToNumber(chain.bucket());
     chain.AnyOf([&](SlotPlace place, Slot slot) {
-      if (LiesIn(chain, slot) || !MayEvict(slot)) return false;
+      const AccessStamps::Stamp stamp = stamps_.Get(bucket, CellOf(chain, place));
+      if (LiesIn(chain, slot)) {
+        local_ages.push_back(stamps_.AgeOf(stamp));
+        return false;
+      }
+      if (!MayEvict(slot)) return false;
       ++met;
-      pool_.Offer({slot, bucket, stamps_.Get(bucket, CellOf(chain, place))},
-                  [this](AccessStamps::Stamp stamp) { return stamps_.AgeOf(stamp); });
+      pool_.Offer({slot, bucket, stamp},
+                  [this](AccessStamps::Stamp of) { return stamps_.AgeOf(of); });
       return false;
     });
   }
+  for (uint32_t i = 0; i < kSampledObjectsMax && met < kSampledItems; ++i) {
+    if (OfferSomeObject()) ++met;
+  }
+  if (local_ages.empty()) return 0;
+  const auto quarter = local_ages.begin() + static_cast<ptrdiff_t>(local_ages.size() * 3 / 4);
+  std::nth_element(local_ages.begin(), quarter, local_ages.end());
+  return *quarter;
 }
 
 // Where the candidate lies now; nullopt if it was used, moved or deleted since it was met.
 std::optional<SlotPlace> Shard::PlaceOfCandidate(const EvictionCandidate& candidate) const {
+  if (candidate.bucket >= table_.count()) return std::nullopt;
   const BucketChain chain = ChainAt(BucketIndex{candidate.bucket});
   std::optional<SlotPlace> found;
   chain.AnyWithTag(TagOf(candidate.slot), [&](SlotPlace place, Slot slot) {
@@ -128,20 +176,29 @@ std::optional<SlotPlace> Shard::OldestLocal(const BucketChain& chain) const {
   return oldest;
 }
 
-// Evicts one item or a run of them, so that room for `bytes` is there or nearer; how many went.
-uint64_t Shard::EvictFor(const BucketChain* chain, uint64_t bytes) {
-  SampleHeapItems();
+// Evicts one item, a run of them, or what stands in the way of a smaller index, so that room for
+// `bytes` is there or nearer; how much was done.
+uint64_t Shard::EvictFor(Hash hash, uint64_t bytes) {
+  const uint32_t local_age = SampleItems();
   const auto age = [this](const EvictionCandidate& candidate) {
     return stamps_.AgeOf(candidate.stamp);
   };
   std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
-  if (chain != nullptr && bytes <= local_item_bytes_max_) {
-    const std::optional<SlotPlace> local = OldestLocal(*chain);
-    const uint32_t local_age =
-        !local ? 0 : stamps_.AgeOf(stamps_.Get(ToNumber(chain->bucket()), CellOf(*chain, *local)));
-    if (local && (!oldest || local_age >= age(pool_[*oldest]))) {
-      Evict(*chain, *local);
+  if (hash && bytes <= local_item_bytes_max_) {
+    const BucketChain chain = ChainOf(*hash);
+    const std::optional<SlotPlace> local = OldestLocal(chain);
+    const uint32_t own_age =
+        !local ? 0 : stamps_.AgeOf(stamps_.Get(ToNumber(chain.bucket()), CellOf(chain, *local)));
+    if (local && (!oldest || own_age >= age(pool_[*oldest]))) {
+      Evict(chain, *local);
       return 1;
+    }
+  } else if (BucketsHoldMuch() && (!oldest || local_age > age(pool_[*oldest]))) {
+    // That costs many items, so the heap is looked at more closely before.
+    for (uint32_t i = 0; i < kSampledObjectsBeforeSqueeze; ++i) OfferSomeObject();
+    oldest = OldestCandidate(bytes, /*must_do=*/false);
+    if (!oldest || local_age > age(pool_[*oldest])) {
+      if (const uint64_t went = SqueezeIndex(); went != 0) return went;
     }
   }
   for (uint32_t i = 0; oldest && i < kRunsTriedMax; ++i) {
@@ -154,7 +211,17 @@ uint64_t Shard::EvictFor(const BucketChain* chain, uint64_t bytes) {
     pool_.Remove(*oldest);
     oldest = OldestCandidate(bytes, /*must_do=*/false);
   }
-  return EvictAnyRun(Heap::RunFor(bytes));
+  if (const uint64_t went = EvictAnyRun(Heap::RunFor(bytes)); went != 0) return went;
+  return SqueezeIndex();
+}
+
+// Where the index is a small part of the memory, or is large because of slots for the heap's items,
+// its local space may hold old ones that nothing drives out, and little would be had from them: in
+// mixes of sizes it costs hits to go after them.
+bool Shard::BucketsHoldMuch() const {
+  const uint64_t index_bytes = table_.index_bytes();
+  return index_bytes * kIndexShare >= index_bytes + heap_.held_bytes() &&
+         wanted_local_bytes_.get() * 2 >= table_.count() * local_bytes_;
 }
 
 uint64_t Shard::EvictCandidate(size_t index) {
@@ -224,10 +291,11 @@ uint64_t Shard::EvictObjects(const std::vector<RegionOffset>& objects) {
 // The index may need room as well: where many small items come after few large ones.
 bool Shard::MakeRoomForSegment() {
   if (!evicts_) return false;
-  SampleHeapItems();
+  const uint32_t local_age = SampleItems();
   for (uint32_t i = 0; i < kRunsTriedMax; ++i) {
     const std::optional<size_t> oldest = OldestCandidate(0, /*must_do=*/false);
-    if (!oldest) return false;
+    if (!oldest || (BucketsHoldMuch() && stamps_.AgeOf(pool_[*oldest].stamp) < local_age))
+      return false;
     const uint64_t at = ToBytes(LocationOf(pool_[*oldest].slot));
     if (EvictRun(RegionOffset{at / kSegmentBytes * kSegmentBytes}, kSegmentBytes) != 0) return true;
     pool_.Remove(*oldest);

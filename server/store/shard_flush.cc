@@ -1,6 +1,10 @@
-// Deleting everything that begins with a prefix, a stretch of buckets at a time.
+// Deleting everything that begins with a prefix, a stretch of buckets at a time, in the order in
+// which splits and merges carry nothing past the position (WalkOrder).
+#include <algorithm>
+#include <bit>
 #include <optional>
 
+#include "common/protocol/geometry.h"
 #include "server/store/shard.h"
 
 namespace kvd {
@@ -11,16 +15,25 @@ constexpr uint32_t kFlushedItemsMax = 512;
 
 }  // namespace
 
-// A split moves items into the last bucket, which is still to come: so each item that is there from
-// the first stretch to the last is met.
-Shard::Flushed Shard::Flush(std::string_view prefix, uint32_t bucket) {
+Shard::Flushed Shard::Flush(std::string_view prefix, uint32_t position) {
   Flushed flushed;
-  const uint32_t end = bucket + std::min(kFlushedBucketsMax, table_.count() - bucket);
-  for (; bucket < end && flushed.items < kFlushedItemsMax; ++bucket) {
-    flushed.items += FlushBucket(ChainAt(BucketIndex{bucket}), prefix);
+  uint64_t at = position;
+  for (uint32_t i = 0; i < kFlushedBucketsMax && at < kWalkEnd; ++i) {
+    const auto order = static_cast<uint32_t>(at);
+    const BucketChain chain = ChainOf(HashAtWalkOrder(order));
+    flushed.items += FlushBucket(chain, prefix);
+    at = WalkEndOf(chain.bucket(), chain.depth());
+    if (flushed.items >= kFlushedItemsMax) break;
   }
-  flushed.next_bucket = bucket == table_.count() ? 0 : bucket;
+  flushed.next_position = at == kWalkEnd ? 0 : static_cast<uint32_t>(at);
   return flushed;
+}
+
+bool Shard::MayFlushFrom(uint32_t position) const {
+  const Geometry& geometry = region_.geometry();
+  const uint64_t segments_max = geometry.directory_entries / geometry.shard_count + 1;
+  const int depth_max = std::bit_width(segments_max * geometry.buckets_per_segment() - 1);
+  return position % (kWalkEnd >> std::min(depth_max, 32)) == 0;
 }
 
 uint32_t Shard::FlushBucket(BucketChain chain, std::string_view prefix) {

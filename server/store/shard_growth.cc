@@ -28,39 +28,28 @@ constexpr uint64_t kCrampedPercent = 150;
 // After a split found no room, this many writes and steps of work pass before the next attempt.
 constexpr uint32_t kPauseAfterNoRoom = 64;
 
-bool LoadIsAbove(uint64_t percent, uint64_t buckets, uint64_t local_bytes, uint64_t wanted_bytes,
-                 uint64_t items) {
-  return wanted_bytes * 100 * 100 > buckets * local_bytes * kLocalSpacePercentMax * percent ||
-         items * 100 * 100 > buckets * kSlotsPerHundredBucketsMax * percent;
-}
-
 }  // namespace
 
 // What a split does with the parent's slots.
 struct Shard::Split {
   std::vector<Slot> staying;
   std::vector<Slot> moving;  // as they are in the child
-  std::vector<Slot> left;    // the parent's copies of local items that moved
+  std::vector<Slot> left;    // the parent's copies of local items that move
   std::vector<Slot> copied;  // and the child's
   // Of the first two, if the shard evicts.
   std::vector<AccessStamps::Stamp> staying_stamps;
   std::vector<AccessStamps::Stamp> moving_stamps;
 };
 
-bool Shard::WantsSplit() const {
-  return LoadIsAbove(100, table_.count(), local_bytes_, wanted_local_bytes_.get(),
-                     item_count_.get());
+bool Shard::LoadIsAbove(uint64_t percent, uint64_t buckets) const {
+  return wanted_local_bytes_.get() * 100 * 100 >
+             buckets * local_bytes_ * kLocalSpacePercentMax * percent ||
+         item_count_.get() * 100 * 100 > buckets * kSlotsPerHundredBucketsMax * percent;
 }
 
-bool Shard::OverdueForSplit() const {
-  return LoadIsAbove(kOverduePercent, table_.count(), local_bytes_, wanted_local_bytes_.get(),
-                     item_count_.get());
-}
-
-bool Shard::CrampedForSplit() const {
-  return LoadIsAbove(kCrampedPercent, table_.count(), local_bytes_, wanted_local_bytes_.get(),
-                     item_count_.get());
-}
+bool Shard::WantsSplit() const { return LoadIsAbove(100, table_.count()); }
+bool Shard::OverdueForSplit() const { return LoadIsAbove(kOverduePercent, table_.count()); }
+bool Shard::CrampedForSplit() const { return LoadIsAbove(kCrampedPercent, table_.count()); }
 
 bool Shard::GrowthPaused() {
   if (growth_pause_ == 0) return false;
@@ -70,6 +59,8 @@ bool Shard::GrowthPaused() {
 
 bool Shard::Work() {
   const bool sweeping = SweepStep();
+  GiveBackSegments();
+  if (IsSparse()) return ContractStep() || sweeping;
   if (!WantsSplit() || GrowthPaused()) return sweeping;
   return (SplitNext() && WantsSplit()) || sweeping;
 }
@@ -116,18 +107,24 @@ void Shard::SetStamps(const BucketChain& chain, const std::vector<AccessStamps::
   }
 }
 
-// Items of the parent's local space need a copy in the child's, which has room for all that the
-// parent had. Items of the heap stay where they are.
-void Shard::CopyToChild(const BucketChain& parent, const BucketChain& child, Split& split) const {
-  LocalSpace space(child.place(), region_.geometry().bucket_bytes);
+// Items of the parent's local space need a copy in the child's. That has room for all that the
+// parent had, unless items are held there since the bucket was last merged; then the heap has to
+// help. Items of the heap stay where they are. False: no memory; nothing is taken.
+bool Shard::PlaceInChild(const BucketChain& parent, const BucketChain& child, Split& split) {
+  LocalSpace space = LocalSpaceOf(child);
   for (Slot& slot : split.moving) {
     if (!LiesIn(parent, slot)) continue;
-    const RegionOffset to = *space.Take(ItemBytesOf(slot));
-    items_.CopyNew(to, LocationOf(slot));
+    std::optional<RegionOffset> to = space.Take(ItemBytesOf(slot));
+    if (!to) to = heap_.Allocate(ItemBytesOf(slot));
+    if (!to) {
+      for (const Slot copy : split.copied) FreeMemory(copy);
+      return false;
+    }
     split.left.push_back(slot);
-    slot = PackSlot(TagOf(slot), ItemBytesOf(slot), to);
+    slot = PackSlot(TagOf(slot), ItemBytesOf(slot), *to);
     split.copied.push_back(slot);
   }
+  return true;
 }
 
 // The order in which readers see it, so that none misses a key that is there: (1) the child is
@@ -146,6 +143,7 @@ bool Shard::SplitNext() {
   BucketChain parent = ChainAt(BucketIndex{count - std::bit_floor(count)});
   BucketChain child = ChainAt(BucketIndex{count});
   Split split = PlanSplit(parent, new_depth);
+  if (!PlaceInChild(parent, child, split)) return false;
 
   std::vector<RegionOffset> parent_overflow;
   std::vector<RegionOffset> child_overflow;
@@ -153,13 +151,17 @@ bool Shard::SplitNext() {
       !TakeOverflow(BucketChain::OverflowNeeded(split.moving.size()), child_overflow)) {
     for (const RegionOffset header : parent_overflow) FreeOverflow(header);
     for (const RegionOffset header : child_overflow) FreeOverflow(header);
+    for (const Slot copy : split.copied) FreeMemory(copy);
     return false;
   }
   growth_pause_ = 0;
 
   std::vector<RegionOffset> old_overflow;
   parent.ForEachOverflow([&](RegionOffset header) { old_overflow.push_back(header); });
-  CopyToChild(parent, child, split);
+  for (size_t i = 0; i < split.left.size(); ++i) {
+    items_.CopyNew(LocationOf(split.copied[i]), LocationOf(split.left[i]));
+    if (!LiesIn(child, split.copied[i])) local_items_.Subtract(1);
+  }
   child.Rewrite(new_depth, split.moving, child_overflow);
   for (const Slot slot : split.left) items_.MarkDead(LocationOf(slot));
   parent.Rewrite(new_depth, split.staying, parent_overflow);

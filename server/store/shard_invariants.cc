@@ -21,6 +21,7 @@ class Shard::InvariantChecker {
     for (uint32_t bucket = 0; bucket < shard_.table_.count(); ++bucket) {
       KVD_RETURN_IF_ERROR(CheckBucket(shard_.ChainAt(BucketIndex{bucket})));
     }
+    KVD_RETURN_IF_ERROR(CheckBeyondCount());
     KVD_RETURN_IF_ERROR(CheckCounters());
     for (const auto& [location, bytes] : shard_.reserved_) {
       KVD_RETURN_IF_ERROR(Claim(RegionOffset{location}, bytes, "reservation"));
@@ -74,6 +75,18 @@ class Shard::InvariantChecker {
     });
     KVD_RETURN_IF_ERROR(status);
     return CheckChainIsFilled(chain, slots_of_header);
+  }
+
+  // What a reader with an old count comes to sends him back.
+  absl::Status CheckBeyondCount() const {
+    for (uint32_t number = shard_.table_.count(); number < shard_.table_.placed(); ++number) {
+      const BucketChain chain = shard_.ChainAt(BucketIndex{number});
+      if (!chain.Verifies(chain.place()) || chain.depth() != MergedDepth(chain.bucket()) ||
+          chain.AnyOf([](SlotPlace, Slot) { return true; })) {
+        return Wrong("bucket ", number, " is not there, but its header does not say so");
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Only the front of the chain may have holes, and the bucket's own header only if there is no

@@ -1,5 +1,7 @@
 // PUT in one and in two halves, and DELETE.
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "common/base/check.h"
 #include "server/store/shard.h"
@@ -57,27 +59,50 @@ WriteResult Shard::StoreElsewhere(Target& target, uint64_t hash, const ItemConte
   if (HasLapsed(expiry_unix_us)) return StoreLapsed(target, expiry_unix_us);
   ReserveExpiry(expiry_unix_us);
   const ItemShape shape = content.shape();
-  const uint64_t evicted_before = evicted_items_.get();
+  const uint64_t rearranged_before = rearranged_;
   pinned_ = target.place ? target.chain.SlotAt(*target.place) : kEmptySlot;
   std::optional<RegionOffset> spare;
   if (!TakeSpare(target, spare)) return NoSpace();
-  std::optional<RegionOffset> at = AllocateItem(target.chain, shape.occupied_bytes());
-  if (!at && evicts_) at = AllocateEvicting(&target.chain, shape.occupied_bytes());
+  std::optional<RegionOffset> at;
+  if (rearranged_ == rearranged_before) at = AllocateItem(target.chain, shape.occupied_bytes());
+  if (!at) [[unlikely]]
+    return StoreMakingRoom(target, hash, content, spare);
+  return StoreAt(target, hash, content, *at, spare);
+}
+
+WriteResult Shard::StoreAt(Target& target, uint64_t hash, const ItemContent& content,
+                           RegionOffset at, std::optional<RegionOffset> spare) {
+  const Slot slot = PackSlot(SlotTag(hash), content.shape().item_bytes(), at);
+  const uint64_t version = NextVersion();
+  items_.WriteNew(at, version, content);
+  Publish(target, slot, spare);
+  return {.version = version, .slot = slot, .expiry_unix_us = content.extras.expiry_unix_us};
+}
+
+WriteResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent content,
+                                   std::optional<RegionOffset> spare) {
+  // What is written may be taken from the item that is there. Where that lies in a bucket, a merge
+  // may move it, and the memory that it leaves may become that of the new one.
+  std::string copies[2];
+  if (pinned_ != kEmptySlot && !heap_.Contains(LocationOf(pinned_))) {
+    const auto* const item = reinterpret_cast<const char*>(region_.At(LocationOf(pinned_)));
+    for (auto [view, copy] :
+         {std::pair{&content.value, &copies[0]}, std::pair{&content.value_end, &copies[1]}}) {
+      if (view->data() < item || view->data() >= item + ItemBytesOf(pinned_)) continue;
+      *copy = *view;
+      *view = *copy;
+    }
+  }
+  const std::optional<RegionOffset> at = AllocateMakingRoom(hash, content.shape().occupied_bytes());
   if (!at) {
     if (spare) FreeOverflow(*spare);
     return NoSpace();
   }
-  const Slot slot = PackSlot(SlotTag(hash), shape.item_bytes(), *at);
-  if (evicted_items_.get() != evicted_before) [[unlikely]] {
-    if (!LocateAgain(target, content.key, hash, spare)) {
-      FreeMemory(slot);
-      return NoSpace();
-    }
+  if (!LocateAgain(target, content.key, hash, spare)) {
+    FreeMemory(PackSlot(SlotTag(hash), content.shape().item_bytes(), *at));
+    return NoSpace();
   }
-  const uint64_t version = NextVersion();
-  items_.WriteNew(*at, version, content);
-  Publish(target, slot, spare);
-  return {.version = version, .slot = slot, .expiry_unix_us = expiry_unix_us};
+  return StoreAt(target, hash, content, *at, spare);
 }
 
 WriteResult Shard::StoreLapsed(Target& target, uint64_t expiry_unix_us) {
@@ -117,16 +142,17 @@ bool Shard::TakeSpare(Target& target, std::optional<RegionOffset>& spare) {
       Evict(target.chain, *local);
       return true;
     }
-    spare = AllocateEvicting(nullptr, kBucketHeaderBytes);
   }
+  if (!spare) spare = AllocateMakingRoom(std::nullopt, kBucketHeaderBytes);
   if (spare) overflow_headers_.Add(1);
   return spare.has_value();
 }
 
-// The item that is replaced was pinned, so it is there still. A chain may have room now that had
-// none, or have lost the header in which it had some.
+// The item that is replaced was pinned, so it is there still, though perhaps in another bucket. A
+// chain may have room now that had none, or have lost the header in which it had some.
 bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
                         std::optional<RegionOffset>& spare) {
+  target.chain = ChainOf(hash);
   target.place = FindPlace(target.chain, key, hash);
   const bool needs_spare = !target.place && target.chain.full();
   if (needs_spare == spare.has_value()) return true;
@@ -140,6 +166,7 @@ bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
     overflow_headers_.Add(1);
     return true;
   }
+  if (!evicts_) return false;
   const std::optional<SlotPlace> local = OldestLocal(target.chain);
   if (local) Evict(target.chain, *local);
   return local.has_value();
@@ -203,9 +230,9 @@ WriteResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_l
   const ItemShape shape{key.size(), value_len, options.extras.flags()};
   pinned_ = kEmptySlot;
   // Always in the heap: a bucket's local space is known by its slots, and a reservation has none.
-  const std::optional<RegionOffset> at = value_len > region_.bytes()
-                                             ? std::nullopt
-                                             : AllocateEvicting(nullptr, shape.occupied_bytes());
+  const std::optional<RegionOffset> at =
+      value_len > region_.bytes() ? std::nullopt
+                                  : AllocateMakingRoom(std::nullopt, shape.occupied_bytes());
   if (!at) return NoSpace();
   reservation.value = items_.Prepare(*at, key, value_len, options.extras);
   reservation.key = items_.KeyAt(*at);
@@ -230,11 +257,11 @@ WriteResult Shard::Commit(const Reservation& reservation) {
     Abort(reservation);
     return StoreLapsed(target, expiry_unix_us);
   }
-  const uint64_t evicted_before = evicted_items_.get();
+  const uint64_t rearranged_before = rearranged_;
   pinned_ = target.place ? target.chain.SlotAt(*target.place) : kEmptySlot;
   std::optional<RegionOffset> spare;
   if (!TakeSpare(target, spare) ||
-      (evicted_items_.get() != evicted_before &&
+      (rearranged_ != rearranged_before &&
        !LocateAgain(target, reservation.key, reservation.hash, spare))) {
     Abort(reservation);
     return NoSpace();

@@ -59,7 +59,8 @@ struct ShardStats {
   uint64_t heap_bytes = 0;       // pages the heap holds
   uint64_t heap_used_bytes = 0;  // of these, in items and overflow headers
   uint64_t puts = 0, deletes = 0, overwrites_in_place = 0, overwrites_moved = 0, splits = 0,
-           no_space = 0;
+           merges = 0, no_space = 0;
+  uint64_t index_bytes_given_back = 0;
   uint64_t expired_items = 0;  // that were taken away because their time had come
   uint64_t expired_bytes = 0;  // that they occupied
   uint64_t evicted_items = 0, evicted_bytes = 0;

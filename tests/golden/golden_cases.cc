@@ -259,7 +259,7 @@ void AddBucket(std::vector<GoldenCase>& cases) {
 void AddHandshake(std::vector<GoldenCase>& cases) {
   Hello hello{};
   hello.magic = kHelloMagic;
-  hello.version_min = 1;
+  hello.version_min = kProtocolVersion;
   hello.version_max = kProtocolVersion;
   hello.client_id = 0xfedcba9876543210;
   hello.credits_wanted = 16;
@@ -268,8 +268,8 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   cases.push_back({"hello",
                    "hello",
                    Json::object(),
-                   {{"version_min", 1},
-                    {"version_max", 1},
+                   {{"version_min", kProtocolVersion},
+                    {"version_max", kProtocolVersion},
                     {"feature_bits", 0},
                     {"client_id", 0xfedcba9876543210},
                     {"credits_wanted", 16},
@@ -280,7 +280,7 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   Welcome welcome{};
   welcome.magic = kWelcomeMagic;
   welcome.version = kProtocolVersion;
-  welcome.version_min = 1;
+  welcome.version_min = kProtocolVersion;
   welcome.incarnation = kIncarnation;
   welcome.region_bytes = kRegionBytes;
   welcome.region_address = 0x7f0000000000;
@@ -299,8 +299,8 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   cases.push_back({"welcome_admitted",
                    "welcome",
                    Json::object(),
-                   {{"version", 1},
-                    {"version_min", 1},
+                   {{"version", kProtocolVersion},
+                    {"version_min", kProtocolVersion},
                     {"status", "admitted"},
                     {"feature_bits", 0},
                     {"incarnation", kIncarnation},
@@ -325,8 +325,8 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   cases.push_back({"welcome_refused",
                    "welcome",
                    Json::object(),
-                   {{"version", 1},
-                    {"version_min", 1},
+                   {{"version", kProtocolVersion},
+                    {"version_min", kProtocolVersion},
                     {"status", "full"},
                     {"text", "8 clients are connected"}},
                    BytesOf(MakeRefusal(WelcomeStatus::kFull, "8 clients are connected"))});

@@ -25,6 +25,8 @@ DEFINE_uint64(rounds, 1, "rounds, each with a kvd of its own; ends after the fir
 DEFINE_double(seconds, 0, "begin rounds for so long, however many");
 DEFINE_uint32(clients, 5, "client processes");
 DEFINE_uint32(fillers, 1, "further ones that add keys, so that the table grows");
+DEFINE_uint32(breathers, 0,
+              "further ones that add keys and take them away, so that the table grows and shrinks");
 DEFINE_uint32(readers, 0,
               "further ones that only read, and only values that are moved all the time");
 DEFINE_uint64(hot_keys, 32, "keys that are used most; at least 8");
@@ -40,6 +42,7 @@ DEFINE_bool(readers_differ, true,
 DEFINE_bool(evict, false, "kvd evicts items when its memory is full");
 DEFINE_string(memory, "128m", "kvd's memory");
 DEFINE_uint32(pollers, 2, "kvd's pollers");
+DEFINE_uint32(bucket_bytes, 1024, "bytes of a bucket of kvd's index");
 DEFINE_string(
     rdma, "",
     "address of an RDMA device: kvd serves there too, and all but every fourth client use it");
@@ -50,7 +53,8 @@ namespace {
 RecordingOptions OptionsOfRound(uint64_t round) {
   RecordingOptions options;
   options.kvd = FLAGS_kvd;
-  options.kvd_flags = {"--memory=" + FLAGS_memory, "--pollers=" + std::to_string(FLAGS_pollers)};
+  options.kvd_flags = {"--memory=" + FLAGS_memory, "--pollers=" + std::to_string(FLAGS_pollers),
+                       "--bucket_bytes=" + std::to_string(FLAGS_bucket_bytes)};
   if (!FLAGS_rdma.empty()) {
     options.kvd_flags.push_back("--listen=" + FLAGS_rdma + ":7711");
     options.kvd_flags.push_back("--insecure");
@@ -62,6 +66,7 @@ RecordingOptions OptionsOfRound(uint64_t round) {
   options.operations = FLAGS_ops;
   options.clients = FLAGS_clients;
   options.fillers = FLAGS_fillers;
+  options.breathers = FLAGS_breathers;
   options.readers = FLAGS_readers;
   options.hot_keys = FLAGS_hot_keys;
   options.deadline_ms = FLAGS_deadline_ms;
@@ -84,6 +89,8 @@ void Print(const RecordingBoard& board, const CheckResult& result, uint64_t seed
               board.gets_by_request.load());
   std::printf("scans %lu\n", board.scans.load());
   std::printf("expired_items %lu\nevicted_items %lu\n", board.expired_items, board.evicted_items);
+  std::printf("merges %lu\nindex_bytes_given_back %lu\n", board.merges,
+              board.index_bytes_given_back);
   std::printf("wrong_keys %lu\nundecided_keys %lu\n", result.violations, result.undecided);
   std::printf("recording_s %.2f\nchecking_s %.2f\n", recording_s, checking_s);
   std::fflush(stdout);
@@ -135,7 +142,7 @@ int Main() {
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   if (FLAGS_kvd.empty() || FLAGS_ops == 0 || FLAGS_hot_keys < kvd::test::kHotRoles ||
-      FLAGS_clients == 0 || FLAGS_clients + FLAGS_fillers + FLAGS_readers > 64) {
+      FLAGS_clients == 0 || FLAGS_clients + FLAGS_fillers + FLAGS_breathers + FLAGS_readers > 64) {
     std::fprintf(stderr, "history_recorder: --kvd, 1 operation, 8 hot keys, 1 to 64 clients\n");
     return 1;
   }

@@ -43,6 +43,17 @@ TEST_CASE("History: many clients on few keys, while the table grows") {
   REQUIRE(recorded.counts.at("scans") > 10);
 }
 
+TEST_CASE("History: the table grows and shrinks many times") {
+  const Recorded recorded =
+      RunRecorder("RECORDER", "KVD",
+                  "--ops=300000 --memory=16m --pollers=1 --bucket_bytes=4096 --fillers=0 "
+                  "--breathers=2 --client_stops=10");
+  RequireLinearizable(recorded);
+  REQUIRE(recorded.counts.at("merges") > 1000);
+  REQUIRE(recorded.counts.at("index_bytes_given_back") >= 4 << 20);
+  REQUIRE(recorded.counts.at("redirects") > 100);
+}
+
 TEST_CASE("History: clients are killed and stopped") {
   const Recorded recorded =
       RunRecorder("RECORDER", "KVD", "--ops=150000 --client_kills=40 --client_stops=40");

@@ -43,7 +43,7 @@ Recording::~Recording() {
 
 absl::Status Recording::Run() {
   KVD_RETURN_IF_ERROR(kvd_.Start(options_.kvd, options_.kvd_flags));
-  clients_.resize(options_.clients + options_.fillers + options_.readers);
+  clients_.resize(options_.clients + options_.fillers + options_.breathers + options_.readers);
   for (size_t place = 0; place < clients_.size(); ++place) StartClient(place);
   for (const Planned& planned : Plan()) {
     while (Going() && log_->taken() < planned.at) usleep(kLookUs);
@@ -60,8 +60,11 @@ absl::Status Recording::ReadStatistics() {
   KVD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(kvd_.target()));
   KVD_ASSIGN_OR_RETURN(const auto statistics, client->Stats());
   for (const auto& [name, value] : statistics) {
-    if (name == "expired_items") board_.expired_items = std::strtoull(value.c_str(), nullptr, 10);
-    if (name == "evicted_items") board_.evicted_items = std::strtoull(value.c_str(), nullptr, 10);
+    const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
+    if (name == "expired_items") board_.expired_items = number;
+    if (name == "evicted_items") board_.evicted_items = number;
+    if (name == "merges") board_.merges = number;
+    if (name == "index_bytes_given_back") board_.index_bytes_given_back = number;
   }
   return absl::OkStatus();
 }
@@ -133,7 +136,8 @@ void Recording::StartClient(size_t place) {
   plan.expiry = options_.expiry;
   if (place % 4 == 1) plan.habit = RecordingPlan::Habit::kManyAtOnce;
   if (place >= options_.clients) plan.habit = RecordingPlan::Habit::kFills;
-  if (place >= options_.clients + options_.fillers) {
+  if (place >= options_.clients + options_.fillers) plan.habit = RecordingPlan::Habit::kBreathes;
+  if (place >= options_.clients + options_.fillers + options_.breathers) {
     plan.habit = RecordingPlan::Habit::kReads;
     plan.options.location_cache_entries = 0;
   }

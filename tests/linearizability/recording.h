@@ -26,6 +26,7 @@ struct RecordingOptions {
   uint64_t operations = 100'000;
   uint32_t clients = 5;
   uint32_t fillers = 1;        // further clients, which add keys so that the table grows
+  uint32_t breathers = 0;      // further clients, which make the table grow and shrink
   uint32_t readers = 0;        // further clients, which only read what is moved all the time
   uint64_t hot_keys = 32;      // at least 8
   int64_t deadline_ms = 5000;  // of each operation

@@ -25,6 +25,8 @@ namespace {
 constexpr useconds_t kPauseUs = 1000;
 
 constexpr size_t kUnderWayMax = 6;
+
+constexpr uint64_t kBreathKeys = 3000;
 constexpr std::chrono::seconds kWait{1};
 
 constexpr uint64_t kTtlUsMin = 20'000;
@@ -71,12 +73,21 @@ class RecordingClient {
       case RecordingPlan::Habit::kFills:
         if (random_.OneIn(16)) return Call(AnyKey());
         return Call(board_.keys.fetch_add(1), FirstOf(OperationKind::kPut));
+      case RecordingPlan::Habit::kBreathes:
+        return random_.OneIn(16) ? Call(AnyKey()) : Breathe();
       case RecordingPlan::Habit::kManyAtOnce:
         return StartUntilFull() && Await();
       case RecordingPlan::Habit::kReads:
         return Call(MovingKey(), FirstOf(OperationKind::kGet));
     }
     return false;
+  }
+
+  bool Breathe() {
+    if (breath_begin_ == 0) breath_begin_ = board_.keys.fetch_add(kBreathKeys);
+    const uint64_t step = breath_++ % (2 * kBreathKeys);
+    return Call(breath_begin_ + step % kBreathKeys,
+                FirstOf(step < kBreathKeys ? OperationKind::kPut : OperationKind::kDelete));
   }
 
   uint64_t MovingKey() {
@@ -314,6 +325,8 @@ class RecordingClient {
   RecordingBoard& board_;
   LogWriter writer_;
   const std::unique_ptr<Client> client_;
+  uint64_t breath_begin_ = 0;  // 0: not chosen yet
+  uint64_t breath_ = 0;
   Random random_;
   std::vector<uint64_t> versions_;  // the last that this client has seen of each hot key
   // Kinds for each role, as often as they weigh.

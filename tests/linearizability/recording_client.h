@@ -28,6 +28,8 @@ struct RecordingBoard {
   // Of the last kvd, at the end.
   uint64_t expired_items = 0;
   uint64_t evicted_items = 0;
+  uint64_t merges = 0;
+  uint64_t index_bytes_given_back = 0;
 };
 
 struct RecordingPlan {
@@ -39,6 +41,7 @@ struct RecordingPlan {
   enum class Habit : uint8_t {
     kAny,
     kFills,       // it adds cold keys, and does little else
+    kBreathes,    // it adds a range of cold keys and takes it away, again and again
     kManyAtOnce,  // several operations of its own are under way
     kReads,  // it only reads, and only keys of KeyRole::kMoving, so it is mostly between two reads
   };

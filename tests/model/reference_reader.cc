@@ -81,6 +81,7 @@ ReferenceReader::Outcome ReferenceReader::TryGet(std::string_view key, std::stri
         HeaderSeed(identity_.incarnation, shard, BucketIndex{bucket}, RegionOffset{0});
     if (!ReadHeader(place, seed, first)) return Outcome::kRetry;
     const uint32_t depth = DepthOf(first.link);
+    if (depth < 32 && bucket >> depth != 0) return Outcome::kRetry;  // merged into another one
     while (bits < depth && (static_cast<uint32_t>(hash) & Mask(bits + 1)) == bucket) ++bits;
     if (bits >= depth) break;
     bucket = static_cast<uint32_t>(hash) & Mask(++bits);

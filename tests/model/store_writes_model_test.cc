@@ -323,10 +323,10 @@ class WritesModel {
   void FlushAll(std::string_view prefix) {
     while (prefix.empty() && !pending_.empty()) Settle();
     for (uint32_t i = 0; i < mix_.shard_count; ++i) {
-      uint32_t bucket = 0;
+      uint32_t position = 0;
       do {
-        bucket = store_.shard(i).Flush(prefix, bucket).next_bucket;
-      } while (bucket != 0);
+        position = store_.shard(i).Flush(prefix, position).next_position;
+      } while (position != 0);
     }
     std::erase_if(model_, [&](const auto& entry) { return entry.first.starts_with(prefix); });
   }

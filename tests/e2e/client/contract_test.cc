@@ -329,7 +329,7 @@ TEST_CASE_METHOD(Fixture, "Client: a scan by prefix, in parts, and a cursor of a
   CHECK(parts >= 5);
   CHECK(met.size() == 1000);
   for (const std::string& key : met) REQUIRE(key.starts_with("a:"));
-  options.cursor = "0000000000000001-0-0-0";
+  options.cursor = "0000000000000001-0-0";
   const auto visit_none = [](std::string_view, std::string_view, const ItemInfo&) { return true; };
   KVD_REQUIRE_CODE(client->Scan(visit_none, options), kFailedPrecondition);
   options.cursor = "nonsense";

@@ -3,6 +3,7 @@
 #include "client/internal/get_machine.h"
 
 #include <bit>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -151,7 +152,8 @@ TEST_CASE("GetMachine: a miss with an unsound header is never believed") {
   SECTION("broken for good") {
     header.checksum ^= 1;
     CHECK(driver.Get("key") == Need::kAskServer);
-    CHECK(driver.reads().size() == GetMachine::kRoundsMax + 1);
+    // Every other time its place and the bucket count are read again.
+    CHECK(driver.reads().size() == GetMachine::kRoundsMax + 1 + GetMachine::kRoundsMax);
   }
   SECTION("of another incarnation") {
     header.checksum =
@@ -416,6 +418,95 @@ TEST_CASE("GetMachine: a key that a split moves between two reads is found or wa
   CHECK(driver.machine().item().value == "v");
 }
 
+TEST_CASE(
+    "GetMachine: a client with an old bucket count is led down to where merges took the key") {
+  TestRegion region(kIncarnation);
+  const int items = 60;
+  for (int i = 0; i < 40; ++i) region.Split(0);
+  for (int i = 0; i < items; ++i) {
+    region.Put({.key = "key" + std::to_string(i), .value = std::to_string(i)});
+  }
+  std::vector<std::unique_ptr<MachineDriver>> drivers;
+  for (int i = 0; i < items; ++i) {  // each knows the table at its largest
+    drivers.push_back(std::make_unique<MachineDriver>(region));
+    REQUIRE(drivers.back()->Get("key" + std::to_string(i)) == Need::kFound);
+  }
+  const int merges = GENERATE(1, 2, 7, 20, 40);
+  for (int i = 0; i < merges; ++i) region.Merge(0);
+  CAPTURE(merges);
+  for (int i = 0; i < items; ++i) {
+    MachineDriver& driver = *drivers[static_cast<size_t>(i)];
+    driver.map().LearnBucketCount(0, 41);
+    const std::string key = "key" + std::to_string(i);
+    REQUIRE(driver.Get(key) == Need::kFound);
+    REQUIRE(driver.machine().item().value == std::to_string(i));
+    REQUIRE(driver.machine().rounds() == 0);
+    REQUIRE(driver.machine().counters().redirects <= 2);
+    const std::string absent = region.KeyIn(0, BucketIndex{40}, 41, "absent");
+    driver.map().LearnBucketCount(0, 41);
+    REQUIRE(driver.Get(absent) == Need::kAbsent);
+    REQUIRE(driver.map().bucket_count(0) == region.bucket_count(0));
+  }
+}
+
+TEST_CASE("GetMachine: a segment that was given back is forgotten, whatever lies there now") {
+  TestRegion region(kIncarnation);
+  const uint32_t per_segment = region.geometry().buckets_per_segment();
+  while (region.bucket_count(0) < per_segment + 10) region.Split(0);
+  const std::string key = region.KeyIn(0, BucketIndex{per_segment + 3}, per_segment + 10, "key");
+  const std::string absent =
+      region.KeyIn(0, BucketIndex{per_segment + 3}, per_segment + 10, "absent");
+  region.Put({.key = key, .value = "v"});
+  MachineDriver driver(region, GENERATE(true, false));
+  REQUIRE(driver.Get(key) == Need::kFound);
+  while (region.bucket_count(0) > per_segment) region.Merge(0);
+  const RegionOffset old = region.GiveBackSegment(0);
+  Random random(Seed());
+  SECTION("the headers that were left") {}
+  SECTION("zeroes") { std::memset(region.At(old), 0, kSegmentBytes); }
+  SECTION("ones") { std::memset(region.At(old), 0xff, kSegmentBytes); }
+  SECTION("noise") {
+    for (uint64_t at = 0; at < kSegmentBytes; at += 8) {
+      const uint64_t word = random.Next();
+      std::memcpy(region.At(old + at), &word, sizeof(word));
+    }
+  }
+  SECTION("slots of this tag that claim large items") {
+    const Slot slot = PackSlot(SlotTag(region.Hash(key)), 500'000, RegionOffset{1 << 20});
+    for (uint64_t at = 0; at < kSegmentBytes; at += 8) {
+      std::memcpy(region.At(old + at), &slot, sizeof(slot));
+    }
+  }
+  SECTION("and the table has grown again, elsewhere") {
+    while (region.bucket_count(0) < per_segment + 10) region.Split(0);
+    REQUIRE(region.BucketOffset(0, BucketIndex{per_segment}) != old);
+  }
+  REQUIRE(driver.Get(key) == Need::kFound);
+  CHECK(driver.reads().size() <= 8);
+  for (const GetMachine::Read& read : driver.reads()) CHECK(read.length <= 2048);
+  REQUIRE(driver.Get(key) == Need::kFound);
+  CHECK(driver.reads().size() <= 2);
+  driver.map().LearnBucketCount(0, per_segment + 10);
+  driver.map().LearnSegment(1, static_cast<uint32_t>(ToBytes(old) / kSegmentBytes));
+  REQUIRE(driver.Get(absent) == Need::kAbsent);
+  CHECK(driver.bad_reads() == 0);
+}
+
+TEST_CASE("GetMachine: a key that a merge moves between two reads is found or was there") {
+  TestRegion region(kIncarnation);
+  region.Split(0);
+  const std::string key = region.KeyIn(0, BucketIndex{1}, 2, "key");
+  region.Put({.key = key, .value = "v"});
+  const int merge_before = GENERATE(1, 2, 3, 4);
+  MachineDriver driver(region);
+  driver.before_read = [&](int number, const GetMachine::Read&) {
+    if (number == merge_before && region.bucket_count(0) == 2) region.Merge(0);
+  };
+  REQUIRE(driver.Get(key) == Need::kFound);
+  CHECK(driver.machine().item().value == "v");
+  REQUIRE(driver.Get(region.KeyIn(0, BucketIndex{1}, 2, "absent")) == Need::kAbsent);
+}
+
 TEST_CASE("GetMachine: a depth that leads beyond the directory ends at the server") {
   TestRegion region(kIncarnation);
   MachineDriver driver(region);
@@ -467,12 +558,13 @@ TEST_CASE("GetMachine: a directory entry that is not there yet is read again") {
       if (number == 3) std::memcpy(entry, &word, sizeof(word));
     };
     REQUIRE(driver.Get("apple") == Need::kFound);
-    CHECK(driver.machine().rounds() == 2);
+    CHECK(driver.machine().rounds() == 1);
   }
   SECTION("it never comes") {
     std::memset(entry, 0, sizeof(word));
     CHECK(driver.Get("apple") == Need::kAskServer);
-    CHECK(driver.reads().size() == GetMachine::kRoundsMax + 1);
+    // Each time the count is read as well: the bucket might be gone.
+    CHECK(driver.reads().size() == 2 * GetMachine::kRoundsMax + 1);
   }
   SECTION("it points outside the region") {
     word = PackCheckedWord(CheckedWordKind::kDirectoryEntry, 0, kIncarnation, 8);

@@ -1,7 +1,9 @@
 #include "tests/unit/client/internal/test_region.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <iterator>
 
 #include "common/base/check.h"
 #include "common/layout/checked_word.h"
@@ -30,9 +32,12 @@ void TestRegion::MakeBucket(uint32_t shard, BucketIndex bucket, uint32_t depth) 
   const uint64_t index = geometry_.DirectoryIndex(shard, bucket);
   KVD_CHECK(index < segments_.size());
   if (segments_[index] == 0) SetDirectoryEntry(index, next_segment_++);
-  shards_[shard].local_used.resize(ToNumber(bucket) + 1, kBucketHeaderBytes);
+  shards_[shard].local_used.resize(ToNumber(bucket));
+  shards_[shard].local_used.push_back(kBucketHeaderBytes);
   BucketHeader& header = HeaderAt(BucketOffset(shard, bucket));
+  const uint32_t version = header.version;
   header = {};
+  header.version = version;
   header.link = PackLink(depth, RegionOffset{0});
   Seal(shard, bucket, RegionOffset{0});
 }
@@ -260,6 +265,29 @@ BucketIndex TestRegion::Split(uint32_t shard, bool publish_count) {
   for (const Slot slot : slots) KVD_CHECK(RemoveSlot(shard, old, slot));
   for (const Slot slot : stay) AddSlot(shard, old, slot);
   return BucketIndex{made};
+}
+
+void TestRegion::Merge(uint32_t shard) {
+  const BucketIndex child{--shards_[shard].bucket_count};
+  const uint32_t depth = MergedDepth(child);
+  const BucketIndex parent{ToNumber(child) & ((1u << depth) - 1)};
+  BucketHeader& parent_header = HeaderAt(BucketOffset(shard, parent));
+  parent_header.link = PackLink(depth, OverflowOf(parent_header.link));
+  Seal(shard, parent, RegionOffset{0});
+  for (const Slot slot : SlotsOf(shard, child)) AddSlot(shard, parent, slot);
+  PublishCount(shard);
+  BucketHeader& header = HeaderAt(BucketOffset(shard, child));
+  std::fill(std::begin(header.slots), std::end(header.slots), kEmptySlot);
+  header.link = PackLink(depth, RegionOffset{0});
+  Seal(shard, child, RegionOffset{0});
+}
+
+RegionOffset TestRegion::GiveBackSegment(uint32_t shard) {
+  const BucketIndex next{shards_[shard].bucket_count};
+  KVD_CHECK(ToNumber(next) % geometry_.buckets_per_segment() == 0);
+  const RegionOffset segment = BucketOffset(shard, next);
+  SetDirectoryEntry(geometry_.DirectoryIndex(shard, next), 0);
+  return segment;
 }
 
 void TestRegion::PublishCount(uint32_t shard) {

@@ -87,6 +87,12 @@ class TestRegion {
   BucketIndex Split(uint32_t shard, bool publish_count = true);
   void PublishCount(uint32_t shard);
 
+  // Merges the shard's last bucket into the one that it was split off.
+  void Merge(uint32_t shard);
+  // Takes the directory entry of the last segment away, which holds no bucket any more. The memory
+  // stays as it is, and is not given out again; where it lies.
+  RegionOffset GiveBackSegment(uint32_t shard);
+
   // Recomputes a header's checksum; `overflow` is 0 for a bucket's own header. With `new_version`
   // also its version.
   void Seal(uint32_t shard, BucketIndex bucket, RegionOffset overflow, bool new_version = true);

@@ -80,7 +80,7 @@ TEST_CASE("LowBits: as many as asked for, at most 32") {
 }
 
 TEST_CASE(
-    "FollowSplit: from any bucket that held the key once, over buckets that exist, to the one that "
+    "FollowDepth: from any bucket that held the key once, over buckets that exist, to the one that "
     "has it") {
   Random random(Seed());
   for (int i = 0; i < 20'000; ++i) {
@@ -90,7 +90,7 @@ TEST_CASE(
     BucketIndex bucket = BucketOf(hash, known);
     int steps = 0;
     for (;;) {
-      const BucketIndex next = FollowSplit(hash, bucket, DepthIn(ToNumber(bucket), count));
+      const BucketIndex next = FollowDepth(hash, bucket, DepthIn(ToNumber(bucket), count));
       if (next == bucket) break;
       if (ToNumber(next) >= count || ++steps > 32)
         FAIL("hash " << hash << " count " << count << " known " << known);
@@ -101,7 +101,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("FollowSplit: what it names is new even to a table with one bucket more") {
+TEST_CASE("FollowDepth: what it names is new even to a table with one bucket more") {
   // The client's next guess, made of the bucket that it was sent to, is never the bucket that sent
   // it away.
   Random random(Seed());
@@ -110,12 +110,55 @@ TEST_CASE("FollowSplit: what it names is new even to a table with one bucket mor
     const auto count = static_cast<uint32_t>(2 + random.Uniform(5000));
     const auto known = static_cast<uint32_t>(1 + random.Uniform(count));
     const BucketIndex bucket = BucketOf(hash, known);
-    const BucketIndex next = FollowSplit(hash, bucket, DepthIn(ToNumber(bucket), count));
+    const BucketIndex next = FollowDepth(hash, bucket, DepthIn(ToNumber(bucket), count));
     if (next == bucket) continue;
     const auto guess = static_cast<uint32_t>(random.Between(ToNumber(next) + 1, count));
     if (BucketOf(hash, guess) == bucket)
       FAIL("hash " << hash << " count " << count << " guess " << guess);
   }
+}
+
+TEST_CASE("FollowDepth: from any bucket of a larger table, down to the one that has the key") {
+  Random random(Seed());
+  for (int i = 0; i < 20'000; ++i) {
+    const uint64_t hash = random.Next();
+    const auto known = static_cast<uint32_t>(2 + random.Uniform(5000));
+    const auto count = static_cast<uint32_t>(1 + random.Uniform(known - 1));
+    BucketIndex bucket = BucketOf(hash, known);
+    int steps = 0;
+    while (ToNumber(bucket) >= count) {  // merged: as it was left
+      const BucketIndex next = FollowDepth(hash, bucket, MergedDepth(bucket));
+      if (ToNumber(next) >= ToNumber(bucket) || ++steps > 32) {
+        FAIL("hash " << hash << " count " << count << " known " << known);
+      }
+      bucket = next;
+    }
+    if (bucket != BucketOf(hash, ToNumber(bucket) + 1)) {
+      FAIL("hash " << hash << " count " << count << " known " << known);
+    }
+  }
+}
+
+TEST_CASE(
+    "WalkOrder: the buckets of a table, of any count, have intervals that follow one another") {
+  Random random(Seed());
+  for (uint32_t count = 1; count < 300; ++count) {
+    uint64_t at = 0;
+    uint32_t met = 0;
+    while (at < kWalkEnd) {
+      const BucketIndex bucket = BucketOf(HashAtWalkOrder(static_cast<uint32_t>(at)), count);
+      REQUIRE(at == WalkOrder(ToNumber(bucket)));
+      const uint64_t end = WalkEndOf(bucket, DepthIn(ToNumber(bucket), count));
+      const auto inside = static_cast<uint32_t>(at + random.Uniform(end - at));
+      REQUIRE(BucketOf(HashAtWalkOrder(inside), count) == bucket);
+      REQUIRE(WalkOrder(HashAtWalkOrder(inside)) == inside);
+      at = end;
+      ++met;
+    }
+    REQUIRE(at == kWalkEnd);
+    REQUIRE(met == count);
+  }
+  CHECK(WalkEndOf(BucketIndex{0xffffffff}, 32) == kWalkEnd);
 }
 
 TEST_CASE("ShardOf: every shard gets its share of hashes, by the top 16 bits") {

@@ -19,14 +19,14 @@ TEST_CASE("Shard: Flush deletes what begins with the prefix and nothing else") {
   }
   const uint64_t before = store.shard().stats().items;
   uint64_t flushed = 0;
-  uint32_t bucket = 0;
+  uint32_t position = 0;
   do {
-    const Shard::Flushed some = store.shard().Flush("a/", bucket);
+    const Shard::Flushed some = store.shard().Flush("a/", position);
     CHECK(some.items <= 512 + 64);
-    CHECK((some.next_bucket == 0 || some.next_bucket > bucket));
+    CHECK((some.next_position == 0 || some.next_position > position));
     flushed += some.items;
-    bucket = some.next_bucket;
-  } while (bucket != 0);
+    position = some.next_position;
+  } while (position != 0);
   CHECK(flushed == 6667);
   CHECK(store.shard().stats().items == before - flushed);
   CHECK_FALSE(reader.Get("a/0").has_value());
@@ -35,8 +35,8 @@ TEST_CASE("Shard: Flush deletes what begins with the prefix and nothing else") {
   KVD_REQUIRE_OK(store.CheckInvariants());
 
   do {
-    bucket = store.shard().Flush("", bucket).next_bucket;
-  } while (bucket != 0);
+    position = store.shard().Flush("", position).next_position;
+  } while (position != 0);
   CHECK(store.shard().stats().items == 0);
   CHECK(store.shard().stats().heap_used_bytes == 0);
   KVD_REQUIRE_OK(store.CheckInvariants());
@@ -47,17 +47,17 @@ TEST_CASE("Shard: Flush meets every key that is there all the while, whatever is
   for (int i = 0; i < 10'000; ++i) store.Put("old" + std::to_string(i), "value");
   const uint32_t buckets = store.shard().buckets();
   uint64_t flushed = 0;
-  uint32_t bucket = 0;
+  uint32_t position = 0;
   int more = 0;
   do {
-    const Shard::Flushed some = store.shard().Flush("old", bucket);
+    const Shard::Flushed some = store.shard().Flush("old", position);
     flushed += some.items;
-    bucket = some.next_bucket;
+    position = some.next_position;
     if (more < 60'000) {
       for (int i = 0; i < 3000; ++i) store.Put("new" + std::to_string(more++), "value");
       while (store.shard().Work()) continue;
     }
-  } while (bucket != 0);
+  } while (position != 0);
   CHECK(store.shard().buckets() > buckets);
   CHECK(flushed == 10'000);
   CHECK(store.shard().stats().items == 60'000);
