@@ -259,12 +259,16 @@ clean_up() {
 }
 
 # await_status SECONDS: sets status_line to the next thing that the init says; to "ended" if the
-# machine did, to "late" after that time.
+# machine did, to "late" after that time. What read has taken of a line when its time is up is kept.
 await_status() {
-  local deadline=$((SECONDS + $1))
-  until read -r -t 0.5 -u 5 status_line; do
+  local deadline=$((SECONDS + $1)) piece=''
+  status_line=''
+  until read -r -t 0.5 -u 5 piece; do
+    status_line+=$piece
     if ! kill -0 "$qemu_pid" 2>/dev/null; then
-      read -r -t 0.01 -u 5 status_line || status_line=ended
+      read -r -t 0.01 -u 5 piece || true
+      status_line+=$piece
+      status_line=${status_line:-ended}
       return
     fi
     if ((SECONDS >= deadline)); then
@@ -272,6 +276,7 @@ await_status() {
       return
     fi
   done
+  status_line+=$piece
 }
 
 # fail_guest REASON: with the last that kernel and QEMU said.

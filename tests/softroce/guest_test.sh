@@ -41,6 +41,25 @@ output_is() {
   [[ $(od -An -c "$work/output") == "$(printf '%b' "$1" | od -An -c)" ]]
 }
 
+# What the init says may come in pieces, with time between them.
+pieces() {
+  (
+    # shellcheck disable=SC1090,SC2154  # one function of guest.sh, which sets status_line
+    source <(sed -n '/^await_status()/,/^}/p' "$folder/guest.sh")
+    mkfifo "$work/status"
+    (
+      exec >"$work/status"
+      printf 'e' && sleep 0.8 && printf 'xited 0 11 0\n'
+    ) &
+    # shellcheck disable=SC2034  # await_status looks at it
+    qemu_pid=$!
+    exec 5<"$work/status"
+    await_status 10
+    [[ $status_line == "exited 0 11 0" ]]
+  )
+}
+check "a line that comes in pieces is taken whole" pieces
+
 if ! reason=$("$folder/guest.sh" --prepare 2>&1); then
   echo "KVD_CASE skipped guest: $(tail -n 1 <<<"$reason")"
   exit 0
