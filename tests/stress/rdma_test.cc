@@ -347,12 +347,26 @@ TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and ch
   }
 }
 
-TEST_CASE("RDMA: a link that goes down under load ends sessions; after it is up clients go on by themselves") {
-  Rig rig;
-  if (!rig.environment.disposable || rig.environment.sides.size() < 2) KVD_SKIP("links of this machine are left alone");
-  const bool of_clients = GENERATE(true, false);
-  const std::string netdev = of_clients ? rig.environment.client().netdev : rig.environment.server().netdev;
-  CAPTURE(netdev);
+// Whether rdma_cm connects the two devices for a program that has nothing to do with kvd. Linux 6.1's Soft-RoCE loses the
+// queue pair by which it does so, for good, if a link goes down at the wrong moment of somebody's connecting.
+bool KernelConnects(const RdmaEnvironment& environment) {
+  const std::string lat = "timeout 10 ib_send_lat -R -n 10 -d ";
+  const std::string server = lat + environment.server().device + " >/dev/null 2>&1 & ";
+  const std::string client =
+      lat + environment.client().device + " " + environment.server().address + " >/dev/null 2>&1";
+  const std::string tries = "for i in 1 2 3 4 5 6 7 8; do " + client + " && exit 0; done; exit 1";
+  return std::system((server + tries).c_str()) == 0;
+}
+
+void RenewDevices(const RdmaEnvironment& environment) {
+  for (const RdmaSide& side : environment.sides) {
+    REQUIRE(std::system(("timeout 30 rdma link del " + side.device).c_str()) == 0);
+    REQUIRE(std::system(("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
+  }
+}
+
+// False: the kernel can connect nobody afterwards.
+bool LinkGoesDownAndUp(Rig& rig, const std::string& netdev) {
   const auto local = ConnectTo(rig.kvd);
   Loads loads;
   for (uint64_t key = 0; key < 3; ++key) loads.push_back(std::make_unique<Load>(rig.ConnectOverWire(), key));
@@ -365,7 +379,9 @@ TEST_CASE("RDMA: a link that goes down under load ends sessions; after it is up 
     REQUIRE(Eventually([&] { return Stat(*local, "sessions") == 1; }));
     KVD_REQUIRE_OK(local->Put("local", "goes on"));
   }
-  REQUIRE(AllDo(loads, 50));
+  const bool go_on = AllDo(loads, 50);
+  if (!go_on && !KernelConnects(rig.environment)) return false;
+  REQUIRE(go_on);
   std::string after;
   const bool same = Eventually([&] { return (after = Resources()) == before; });
   INFO(before << "now\n" << after);
@@ -382,6 +398,23 @@ TEST_CASE("RDMA: a link that goes down under load ends sessions; after it is up 
   // And anybody new is served.
   KVD_REQUIRE_OK(rig.ConnectOverWire()->Put("new", "value"));
   CHECK(rig.kvd.Terminate() == 0);
+  return true;
+}
+
+TEST_CASE("RDMA: a link that goes down under load ends sessions; after it is up clients go on by themselves") {
+  const bool of_clients = GENERATE(true, false);
+  for (bool again : {false, true}) {
+    Rig rig;
+    const RdmaEnvironment& environment = rig.environment;
+    if (!environment.disposable || environment.sides.size() < 2) KVD_SKIP("links of this machine are left alone");
+    const std::string netdev = of_clients ? environment.client().netdev : environment.server().netdev;
+    CAPTURE(netdev);
+    if (LinkGoesDownAndUp(rig, netdev)) return;
+    std::cout << "the kernel itself connects nobody any more after " << netdev << " was down; the devices are renewed\n";
+    REQUIRE_FALSE(again);
+    rig.kvd.Kill();
+    RenewDevices(environment);
+  }
 }
 
 TEST_CASE("RDMA: IPv6 addresses work") {
