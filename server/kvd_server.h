@@ -15,7 +15,7 @@
 #include "common/transport/verbs/verbs_server_transport.h"
 #include "server/kvd_plan.h"
 #include "server/poller/poller.h"
-#include "server/server_clock.h"
+#include "server/slewed_clock.h"
 #include "server/session/admission_policy.h"
 #include "server/store/region.h"
 #include "server/store/shard.h"
@@ -55,7 +55,7 @@ class KvdServer {
 
   const KvdPlan plan_;
   const Log log_;
-  const ServerClock clock_{RealClock::Get()};
+  const SlewedClock clock_{RealClock::Get()};
   int64_t started_ns_ = 0;
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Shard>> shards_;

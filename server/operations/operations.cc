@@ -33,8 +33,8 @@ ReplyStatus StatusOf(StoreStatus status) {
   return ReplyStatus::kInternal;
 }
 
-WriteOptions OptionsOf(const RequestHeader& header) {
-  WriteOptions options;
+StoreOptions OptionsOf(const RequestHeader& header) {
+  StoreOptions options;
   if ((header.flags & kRequestConditions) != 0) {
     options.condition = (header.flags & kRequestIfAbsent) != 0    ? WriteCondition::kIfAbsent
                         : (header.flags & kRequestIfPresent) != 0 ? WriteCondition::kIfPresent
@@ -106,7 +106,7 @@ Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t f
   return outcome;
 }
 
-Outcome Operations::OfWrite(const RequestHeader& request, const WriteResult& result) const {
+Outcome Operations::OfWrite(const RequestHeader& request, const StoreResult& result) const {
   if (result.status == StoreStatus::kTooLarge) return TooLarge(request);
   Outcome outcome = MakeOutcome(request, StatusOf(result.status));
   outcome.header.version = result.version;
@@ -200,7 +200,7 @@ Outcome Operations::Extend(const RequestHeader& request, std::string_view key, u
 }
 
 Outcome Operations::Touch(const RequestView& request, uint64_t hash) {
-  const WriteResult result = shard_.Touch(request.key, hash, OptionsOf(request.header));
+  const StoreResult result = shard_.Touch(request.key, hash, OptionsOf(request.header));
   const bool with_value = (request.header.flags & kRequestWithValue) != 0;
   // An item whose expiry has passed already is gone, and there is no value to be had.
   if (!with_value || result.slot == kEmptySlot) return OfWrite(request.header, result);
@@ -228,7 +228,7 @@ bool Operations::BeginPulled(const RequestView& request, uint64_t hash, Reservat
     outcome = TooLarge(request.header);
     return false;
   }
-  const WriteResult reserved = shard_.Reserve(request.key, hash, request.header.value_len,
+  const StoreResult reserved = shard_.Reserve(request.key, hash, request.header.value_len,
                                               reservation, OptionsOf(request.header));
   if (reserved.status == StoreStatus::kOk) return true;
   outcome = OfWrite(request.header, reserved);

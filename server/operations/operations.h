@@ -88,7 +88,7 @@ class Operations {
   Outcome Touch(const RequestView& request, uint64_t hash);
   Outcome Flush(const RequestView& request);
   Outcome TooLarge(const RequestHeader& request) const;
-  Outcome OfWrite(const RequestHeader& request, const WriteResult& result) const;
+  Outcome OfWrite(const RequestHeader& request, const StoreResult& result) const;
 
   Shard& shard_;
   const OperationLimits limits_;

@@ -84,6 +84,13 @@ void Poller::Run() {
   Drain();
 }
 
+bool Poller::Turn() {
+  if (Step()) return true;
+  now_ns_ = clock_.NowMonotonicNs();
+  Housekeeping();
+  return shard_has_work_;
+}
+
 // kvd has no memory left besides the region: whoever cannot be served is told, the others are
 // served.
 void Poller::Unserved(ChannelId channel) {

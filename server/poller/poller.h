@@ -68,6 +68,10 @@ class Poller {
   // Throws std::system_error if there is no thread to be had; what was started is stopped as ever.
   void Start();
 
+  // One turn of the loop, for a caller that is this poller's thread instead of Start's: takes what
+  // is there, without ever sleeping. False: there was nothing to do.
+  bool Turn();
+
   // Any thread. The poller answers what is there, closes its sessions ("kvd is shutting down") and
   // ends, within drain_ns and a little.
   void RequestStop();

@@ -49,24 +49,24 @@ class Shard {
   //
   // An item whose expiry is not after the clock is absent for all of them, and gone once one of
   // them has come across it. A write with such an expiry takes place, and leaves no item behind.
-  WriteResult Put(std::string_view key, uint64_t hash, std::string_view value,
-                  const WriteOptions& options = {});
-  WriteResult Delete(std::string_view key, uint64_t hash, const WriteOptions& options = {});
+  StoreResult Put(std::string_view key, uint64_t hash, std::string_view value,
+                  const StoreOptions& options = {});
+  StoreResult Delete(std::string_view key, uint64_t hash, const StoreOptions& options = {});
 
   // The following keep the item's extras; an expiry in `options` replaces the item's, user flags in
   // it are for a new item only.
 
   // Adds to a value that is a number in canonical decimal (no plus sign, no leading zeroes). No
   // item counts as 0.
-  WriteResult Increment(std::string_view key, uint64_t hash, int64_t delta,
-                        const WriteOptions& options);
+  StoreResult Increment(std::string_view key, uint64_t hash, int64_t delta,
+                        const StoreOptions& options);
   // Puts `piece` behind or before the value; without an item it becomes the value. kTooLarge: that
   // would be longer than `value_bytes_max`.
   enum class End : uint8_t { kBack, kFront };
-  WriteResult Extend(std::string_view key, uint64_t hash, End end, std::string_view piece,
-                     uint64_t value_bytes_max, const WriteOptions& options);
+  StoreResult Extend(std::string_view key, uint64_t hash, End end, std::string_view piece,
+                     uint64_t value_bytes_max, const StoreOptions& options);
   // Gives the item the expiry in `options`, or none if there is none in it, and a new version.
-  WriteResult Touch(std::string_view key, uint64_t hash, const WriteOptions& options);
+  StoreResult Touch(std::string_view key, uint64_t hash, const StoreOptions& options);
 
   // True and `item` with views into the region (valid until the next call of this shard that
   // writes), or false.
@@ -78,9 +78,9 @@ class Shard {
   // A PUT in two halves. Until Commit no reader sees anything; other writes of the same key may
   // come between, so the condition is judged in both. Whatever Commit returns, the reservation is
   // gone. kNoSpace from Commit: the index had no room for the key.
-  WriteResult Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
-                      Reservation& reservation, const WriteOptions& options = {});
-  WriteResult Commit(const Reservation& reservation);
+  StoreResult Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
+                      Reservation& reservation, const StoreOptions& options = {});
+  StoreResult Commit(const Reservation& reservation);
   void Abort(const Reservation& reservation);
 
   // Keeps the memory of the item at `slot` (as Find returned it) from being reused until Release,
@@ -172,21 +172,21 @@ class Shard {
     return expiry_unix_us != 0 && expiry_unix_us <= now_unix_us_;
   }
   // Whether the condition holds: kOk, or the answer to the write.
-  WriteResult Judge(const WriteOptions& options, const Target& target) const;
+  StoreResult Judge(const StoreOptions& options, const Target& target) const;
 
   // Makes `content` the key's item, in place or out of place. `content` does not lie in the item
   // that is there, or else only in parts (shard_modify.cc).
-  WriteResult Store(Target& target, uint64_t hash, const ItemContent& content);
-  WriteResult StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content);
+  StoreResult Store(Target& target, uint64_t hash, const ItemContent& content);
+  StoreResult StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content);
   // The rest of it, with memory at `at`; and where there was none without making room.
-  WriteResult StoreAt(Target& target, uint64_t hash, const ItemContent& content, RegionOffset at,
+  StoreResult StoreAt(Target& target, uint64_t hash, const ItemContent& content, RegionOffset at,
                       std::optional<RegionOffset> spare);
-  WriteResult StoreMakingRoom(Target& target, uint64_t hash, ItemContent content,
+  StoreResult StoreMakingRoom(Target& target, uint64_t hash, ItemContent content,
                               std::optional<RegionOffset> spare);
   bool MayOverwriteInPlace(const Target& target, const ItemShape& shape) const;
-  WriteResult OverwriteInPlace(const Target& target, const ItemContent& content);
+  StoreResult OverwriteInPlace(const Target& target, const ItemContent& content);
   // What is written has lapsed already: the key has no item then.
-  WriteResult StoreLapsed(Target& target, uint64_t expiry_unix_us);
+  StoreResult StoreLapsed(Target& target, uint64_t expiry_unix_us);
   // Takes the item away, and the bucket's small items home if `bring_home`.
   void Erase(BucketChain& chain, SlotPlace place, bool bring_home);
 
@@ -205,7 +205,7 @@ class Shard {
   bool TakeSpare(Target& target, std::optional<RegionOffset>& spare);
   // Makes the WRITING item at `slot` the current one of its key.
   void Publish(Target& target, Slot slot, std::optional<RegionOffset> spare);
-  WriteResult NoSpace();
+  StoreResult NoSpace();
   uint64_t NextVersion();
 
   // Accounting of an item that enters or leaves the index.

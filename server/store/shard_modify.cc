@@ -34,18 +34,18 @@ class Decimal {
 };
 
 // The extras of an item that is written anew.
-ItemExtras Renewed(ItemExtras extras, const WriteOptions& options) {
+ItemExtras Renewed(ItemExtras extras, const StoreOptions& options) {
   if (options.extras.expiry_unix_us != 0) extras.expiry_unix_us = options.extras.expiry_unix_us;
   return extras;
 }
 
 }  // namespace
 
-WriteResult Shard::Increment(std::string_view key, uint64_t hash, int64_t delta,
-                             const WriteOptions& options) {
+StoreResult Shard::Increment(std::string_view key, uint64_t hash, int64_t delta,
+                             const StoreOptions& options) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(key, hash);
-  if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
+  if (const StoreResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
     return judged;
   }
   int64_t number = 0;
@@ -59,7 +59,7 @@ WriteResult Shard::Increment(std::string_view key, uint64_t hash, int64_t delta,
   }
   if (__builtin_add_overflow(number, delta, &number)) return {.status = StoreStatus::kOverflow};
   const Decimal after(number);
-  WriteResult result =
+  StoreResult result =
       Store(target, hash, {.key = key, .value = after.text(), .value_end = {}, .extras = extras});
   result.number = number;
   return result;
@@ -67,11 +67,11 @@ WriteResult Shard::Increment(std::string_view key, uint64_t hash, int64_t delta,
 
 // Out of place always: a reader of the old value goes on undisturbed, and the new one is put
 // together from it.
-WriteResult Shard::Extend(std::string_view key, uint64_t hash, End end, std::string_view piece,
-                          uint64_t value_bytes_max, const WriteOptions& options) {
+StoreResult Shard::Extend(std::string_view key, uint64_t hash, End end, std::string_view piece,
+                          uint64_t value_bytes_max, const StoreOptions& options) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(key, hash);
-  if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
+  if (const StoreResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
     return judged;
   }
   ItemContent content{.key = key, .value = piece, .value_end = {}, .extras = options.extras};
@@ -89,10 +89,10 @@ WriteResult Shard::Extend(std::string_view key, uint64_t hash, End end, std::str
 
 // In place at any size, if only the expiry changes: a reader waits for the time that the checksum
 // takes, which is less than a copy of the item would cost the others.
-WriteResult Shard::Touch(std::string_view key, uint64_t hash, const WriteOptions& options) {
+StoreResult Shard::Touch(std::string_view key, uint64_t hash, const StoreOptions& options) {
   Target target = Locate(key, hash);
   if (!target.place) return {.status = StoreStatus::kNotFound};
-  if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
+  if (const StoreResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
     return judged;
   }
   const uint64_t expiry_unix_us = options.extras.expiry_unix_us;

@@ -14,12 +14,12 @@ constexpr uint64_t kOverwriteInPlaceBytesMax = 4096;
 
 }  // namespace
 
-WriteResult Shard::NoSpace() {
+StoreResult Shard::NoSpace() {
   no_space_.Add(1);
   return {.status = StoreStatus::kNoSpace};
 }
 
-WriteResult Shard::Judge(const WriteOptions& options, const Target& target) const {
+StoreResult Shard::Judge(const StoreOptions& options, const Target& target) const {
   if (options.condition == WriteCondition::kNone) return {};
   if (!target.place) {
     if (options.condition == WriteCondition::kIfAbsent) return {};
@@ -33,12 +33,12 @@ WriteResult Shard::Judge(const WriteOptions& options, const Target& target) cons
   return {.status = StoreStatus::kConditionFailed, .version = version};
 }
 
-WriteResult Shard::Put(std::string_view key, uint64_t hash, std::string_view value,
-                       const WriteOptions& options) {
+StoreResult Shard::Put(std::string_view key, uint64_t hash, std::string_view value,
+                       const StoreOptions& options) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(key, hash);
   if (options.condition != WriteCondition::kNone) [[unlikely]] {
-    if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
+    if (const StoreResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
       return judged;
     }
   }
@@ -46,7 +46,7 @@ WriteResult Shard::Put(std::string_view key, uint64_t hash, std::string_view val
                {.key = key, .value = value, .value_end = {}, .extras = options.extras});
 }
 
-WriteResult Shard::Store(Target& target, uint64_t hash, const ItemContent& content) {
+StoreResult Shard::Store(Target& target, uint64_t hash, const ItemContent& content) {
   ReserveExpiry(content.extras.expiry_unix_us);
   if (MayOverwriteInPlace(target, content.shape()) && !HasLapsed(content.extras.expiry_unix_us)) {
     return OverwriteInPlace(target, content);
@@ -54,7 +54,7 @@ WriteResult Shard::Store(Target& target, uint64_t hash, const ItemContent& conte
   return StoreElsewhere(target, hash, content);
 }
 
-WriteResult Shard::StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content) {
+StoreResult Shard::StoreElsewhere(Target& target, uint64_t hash, const ItemContent& content) {
   const uint64_t expiry_unix_us = content.extras.expiry_unix_us;
   if (HasLapsed(expiry_unix_us)) return StoreLapsed(target, expiry_unix_us);
   ReserveExpiry(expiry_unix_us);
@@ -70,7 +70,7 @@ WriteResult Shard::StoreElsewhere(Target& target, uint64_t hash, const ItemConte
   return StoreAt(target, hash, content, *at, spare);
 }
 
-WriteResult Shard::StoreAt(Target& target, uint64_t hash, const ItemContent& content,
+StoreResult Shard::StoreAt(Target& target, uint64_t hash, const ItemContent& content,
                            RegionOffset at, std::optional<RegionOffset> spare) {
   const Slot slot = PackSlot(SlotTag(hash), content.shape().item_bytes(), at);
   const uint64_t version = NextVersion();
@@ -79,7 +79,7 @@ WriteResult Shard::StoreAt(Target& target, uint64_t hash, const ItemContent& con
   return {.version = version, .slot = slot, .expiry_unix_us = content.extras.expiry_unix_us};
 }
 
-WriteResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent content,
+StoreResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent content,
                                    std::optional<RegionOffset> spare) {
   // What is written may be taken from the item that is there. Where that lies in a bucket, a merge
   // may move it, and the memory that it leaves may become that of the new one.
@@ -105,7 +105,7 @@ WriteResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent co
   return StoreAt(target, hash, content, *at, spare);
 }
 
-WriteResult Shard::StoreLapsed(Target& target, uint64_t expiry_unix_us) {
+StoreResult Shard::StoreLapsed(Target& target, uint64_t expiry_unix_us) {
   if (target.place) Erase(target.chain, *target.place, /*bring_home=*/true);
   return {.version = NextVersion(), .expiry_unix_us = expiry_unix_us};
 }
@@ -122,7 +122,7 @@ bool Shard::MayOverwriteInPlace(const Target& target, const ItemShape& shape) co
   return !LocalSpaceOf(target.chain).Take(occupied_bytes);
 }
 
-WriteResult Shard::OverwriteInPlace(const Target& target, const ItemContent& content) {
+StoreResult Shard::OverwriteInPlace(const Target& target, const ItemContent& content) {
   const Slot slot = target.chain.SlotAt(*target.place);
   const uint64_t version = NextVersion();
   CountOut(target.chain, slot);
@@ -194,10 +194,10 @@ void Shard::Publish(Target& target, Slot slot, std::optional<RegionOffset> spare
   puts_.Add(1);
 }
 
-WriteResult Shard::Delete(std::string_view key, uint64_t hash, const WriteOptions& options) {
+StoreResult Shard::Delete(std::string_view key, uint64_t hash, const StoreOptions& options) {
   Target target = Locate(key, hash);
   if (!target.place) return {.status = StoreStatus::kNotFound};
-  if (const WriteResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
+  if (const StoreResult judged = Judge(options, target); judged.status != StoreStatus::kOk) {
     return judged;
   }
   Erase(target.chain, *target.place, /*bring_home=*/true);
@@ -220,10 +220,10 @@ void Shard::Erase(BucketChain& chain, SlotPlace place, bool bring_home) {
   if (was_local && bring_home) BringHome(chain);
 }
 
-WriteResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
-                           Reservation& reservation, const WriteOptions& options) {
+StoreResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
+                           Reservation& reservation, const StoreOptions& options) {
   if (options.condition != WriteCondition::kNone) {
-    const WriteResult judged = Judge(options, Locate(key, hash));
+    const StoreResult judged = Judge(options, Locate(key, hash));
     if (judged.status != StoreStatus::kOk) return judged;
   }
   ReserveExpiry(options.extras.expiry_unix_us);
@@ -244,11 +244,11 @@ WriteResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_l
   return {};
 }
 
-WriteResult Shard::Commit(const Reservation& reservation) {
+StoreResult Shard::Commit(const Reservation& reservation) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(reservation.key, reservation.hash);
   const uint64_t expiry_unix_us = reservation.options.extras.expiry_unix_us;
-  if (const WriteResult judged = Judge(reservation.options, target);
+  if (const StoreResult judged = Judge(reservation.options, target);
       judged.status != StoreStatus::kOk) {
     Abort(reservation);
     return judged;

@@ -32,14 +32,14 @@ enum class WriteCondition : uint8_t {
   kIfVersion,  // otherwise kConditionFailed, or kNotFound if there is no item
 };
 
-struct WriteOptions {
+struct StoreOptions {
   WriteCondition condition = WriteCondition::kNone;
   uint64_t version = 0;  // kIfVersion: the one that it must have
   ItemExtras extras;     // of the item that is written
 };
 
 // What became of a write. On every status but kOk nothing has changed (but for what was evicted).
-struct WriteResult {
+struct StoreResult {
   StoreStatus status = StoreStatus::kOk;
   uint64_t version = 0;         // of the write; a DELETE has one too. kConditionFailed: of the item
   Slot slot = kEmptySlot;       // where the item lies now; empty if there is none
@@ -80,7 +80,7 @@ struct Reservation {
   uint64_t value_len = 0;
   uint64_t hash = 0;
   Slot slot = kEmptySlot;
-  WriteOptions options;
+  StoreOptions options;
 
   std::string_view filled() const { return {reinterpret_cast<const char*>(value), value_len}; }
 };

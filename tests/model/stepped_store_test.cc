@@ -147,7 +147,7 @@ class SteppedStore {
     const uint64_t generation = done_[number] + 1;
     if (!IsThere(number)) deleted_[number] = done_[number];  // evicted before this
     begun_[number] = generation;
-    const WriteResult result =
+    const StoreResult result =
         store_.shard().Put(key, store_.Hash(key), ValueOf(number, generation));
     if (result.status != StoreStatus::kOk) Fail("a PUT found no room");
     done_[number] = generation;

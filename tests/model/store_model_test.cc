@@ -107,7 +107,7 @@ class Model {
     if (!holds) FAIL("operation " << step_ << ": not so: " << what);
   }
 
-  void Accept(const std::string& key, std::string value, const WriteResult& result) {
+  void Accept(const std::string& key, std::string value, const StoreResult& result) {
     if (result.status == StoreStatus::kNoSpace) {
       ++refused_;
       Get(key);
@@ -127,7 +127,7 @@ class Model {
   }
 
   void Put(const std::string& key, std::string value) {
-    const WriteResult result = store_.Put(key, value);
+    const StoreResult result = store_.Put(key, value);
     Accept(key, std::move(value), result);
   }
 
@@ -137,7 +137,7 @@ class Model {
   }
 
   void Delete(const std::string& key) {
-    const WriteResult result = store_.Delete(key);
+    const StoreResult result = store_.Delete(key);
     Expect(result.status == (model_.count(key) != 0 ? StoreStatus::kOk : StoreStatus::kNotFound),
            "result.status == (model_.count(key) != 0 ? StoreStatus::kOk : StoreStatus::kNotFound)");
     if (model_.erase(key) == 0) return;

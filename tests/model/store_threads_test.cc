@@ -97,7 +97,7 @@ class Hunt {
 
   void Touch(Random& random) {
     const std::string key = KeyOf(random.Uniform(16));
-    WriteOptions options;
+    StoreOptions options;
     if (random.OneIn(2)) options.extras.expiry_unix_us = UINT64_MAX - random.Uniform(1000);
     store_.Touch(key, options);
   }

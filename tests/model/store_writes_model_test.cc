@@ -103,8 +103,8 @@ class WritesModel {
     return std::string(random_.Between(0, max), static_cast<char>('a' + random_.Uniform(26)));
   }
 
-  WriteOptions NewOptions(const Known* known) {
-    WriteOptions options;
+  StoreOptions NewOptions(const Known* known) {
+    StoreOptions options;
     options.condition = static_cast<WriteCondition>(random_.OneIn(2) ? 0 : random_.Uniform(4));
     if (options.condition == WriteCondition::kIfVersion) {
       options.version =
@@ -118,7 +118,7 @@ class WritesModel {
     return options;
   }
 
-  static StoreStatus Judge(const WriteOptions& options, const Known* known) {
+  static StoreStatus Judge(const StoreOptions& options, const Known* known) {
     switch (options.condition) {
       case WriteCondition::kNone:
         return StoreStatus::kOk;
@@ -135,7 +135,7 @@ class WritesModel {
 
   // The store's answer to a write that the model expects to end with `status`, and on kOk to leave
   // `value` with `extras`.
-  void Accept(const std::string& key, const WriteResult& result, StoreStatus status,
+  void Accept(const std::string& key, const StoreResult& result, StoreStatus status,
               std::string value, const ItemExtras& extras) {
     ++seen_[result.status];
     if (result.status == StoreStatus::kNoSpace) return;
@@ -202,7 +202,7 @@ class WritesModel {
 
   void Put(const std::string& key) {
     const Known* known = Find(key);
-    const WriteOptions options = NewOptions(known);
+    const StoreOptions options = NewOptions(known);
     const StoreStatus expected = Judge(options, known);
     const std::string value = NewValue();
     Accept(key, store_.Put(key, value, options), expected, value, options.extras);
@@ -210,10 +210,10 @@ class WritesModel {
 
   void Delete(const std::string& key) {
     const Known* known = Find(key);
-    WriteOptions options = NewOptions(known);
+    StoreOptions options = NewOptions(known);
     if (options.condition != WriteCondition::kIfVersion) options.condition = WriteCondition::kNone;
     const StoreStatus expected = known == nullptr ? StoreStatus::kNotFound : Judge(options, known);
-    const WriteResult result = store_.Delete(key, options);
+    const StoreResult result = store_.Delete(key, options);
     ++seen_[result.status];
     Expect(result.status == expected, "status of a delete");
     if (expected == StoreStatus::kOk) {
@@ -235,7 +235,7 @@ class WritesModel {
 
   void Increment(const std::string& key) {
     const Known* known = Find(key);
-    const WriteOptions options = NewOptions(known);
+    const StoreOptions options = NewOptions(known);
     StoreStatus expected = Judge(options, known);
     const auto delta = random_.OneIn(2) ? static_cast<int64_t>(random_.Between(0, 4)) - 2
                                         : static_cast<int64_t>(random_.Next());
@@ -252,14 +252,14 @@ class WritesModel {
       }
     }
     const ItemExtras extras = Kept(known, options);
-    const WriteResult result = store_.Increment(key, delta, options);
+    const StoreResult result = store_.Increment(key, delta, options);
     if (expected == StoreStatus::kOk && result.status == expected) {
       Expect(result.number == sum, "sum");
     }
     Accept(key, result, expected, std::to_string(sum), extras);
   }
 
-  static ItemExtras Kept(const Known* known, const WriteOptions& options) {
+  static ItemExtras Kept(const Known* known, const StoreOptions& options) {
     if (known == nullptr) return options.extras;
     ItemExtras extras = known->extras;
     if (options.extras.expiry_unix_us != 0) extras.expiry_unix_us = options.extras.expiry_unix_us;
@@ -268,7 +268,7 @@ class WritesModel {
 
   void Extend(const std::string& key) {
     const Known* known = Find(key);
-    const WriteOptions options = NewOptions(known);
+    const StoreOptions options = NewOptions(known);
     StoreStatus expected = Judge(options, known);
     const std::string piece = NewValue();
     const std::string before = known == nullptr ? "" : known->value;
@@ -282,7 +282,7 @@ class WritesModel {
 
   void Touch(const std::string& key) {
     const Known* known = Find(key);
-    WriteOptions options = NewOptions(known);
+    StoreOptions options = NewOptions(known);
     if (options.condition != WriteCondition::kIfVersion) options.condition = WriteCondition::kNone;
     const StoreStatus expected = known == nullptr ? StoreStatus::kNotFound : Judge(options, known);
     const std::string value = known == nullptr ? "" : known->value;
@@ -294,10 +294,10 @@ class WritesModel {
   void Reserve(const std::string& key) {
     if (pending_.size() >= 8) return;
     const Known* known = Find(key);
-    const WriteOptions options = NewOptions(known);
+    const StoreOptions options = NewOptions(known);
     const StoreStatus expected = Judge(options, known);
     Pending pending{key, NewValue(), {}};
-    const WriteResult result = store_.ShardOfKey(key).Reserve(
+    const StoreResult result = store_.ShardOfKey(key).Reserve(
         key, store_.Hash(key), pending.value.size(), pending.reservation, options);
     ++seen_[result.status];
     if (result.status == StoreStatus::kNoSpace) return;
@@ -314,7 +314,7 @@ class WritesModel {
     const Pending pending = pending_.back();
     pending_.pop_back();
     if (random_.OneIn(4)) return store_.ShardOfKey(pending.key).Abort(pending.reservation);
-    const WriteOptions& options = pending.reservation.options;
+    const StoreOptions& options = pending.reservation.options;
     const StoreStatus expected = Judge(options, Find(pending.key));
     Accept(pending.key, store_.ShardOfKey(pending.key).Commit(pending.reservation), expected,
            pending.value, options.extras);

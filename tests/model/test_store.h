@@ -59,20 +59,20 @@ class TestStore {
     return *shards_[ShardOf(Hash(key), region_->geometry().shard_count)];
   }
 
-  WriteResult Put(std::string_view key, std::string_view value, const WriteOptions& options = {}) {
+  StoreResult Put(std::string_view key, std::string_view value, const StoreOptions& options = {}) {
     return ShardOfKey(key).Put(key, Hash(key), value, options);
   }
-  WriteResult Delete(std::string_view key, const WriteOptions& options = {}) {
+  StoreResult Delete(std::string_view key, const StoreOptions& options = {}) {
     return ShardOfKey(key).Delete(key, Hash(key), options);
   }
-  WriteResult Increment(std::string_view key, int64_t delta, const WriteOptions& options = {}) {
+  StoreResult Increment(std::string_view key, int64_t delta, const StoreOptions& options = {}) {
     return ShardOfKey(key).Increment(key, Hash(key), delta, options);
   }
-  WriteResult Extend(std::string_view key, Shard::End end, std::string_view piece,
-                     const WriteOptions& options = {}, uint64_t value_bytes_max = kMiB) {
+  StoreResult Extend(std::string_view key, Shard::End end, std::string_view piece,
+                     const StoreOptions& options = {}, uint64_t value_bytes_max = kMiB) {
     return ShardOfKey(key).Extend(key, Hash(key), end, piece, value_bytes_max, options);
   }
-  WriteResult Touch(std::string_view key, const WriteOptions& options = {}) {
+  StoreResult Touch(std::string_view key, const StoreOptions& options = {}) {
     return ShardOfKey(key).Touch(key, Hash(key), options);
   }
   // Sets every shard's idea of the time to the clock's.

@@ -13,10 +13,10 @@ namespace {
 using test::ReferenceReader;
 using test::TestStore;
 
-WriteOptions If(WriteCondition condition, uint64_t version = 0) {
+StoreOptions If(WriteCondition condition, uint64_t version = 0) {
   return {.condition = condition, .version = version, .extras = {}};
 }
-WriteOptions With(uint64_t expiry_unix_us, uint32_t user_flags = 0) {
+StoreOptions With(uint64_t expiry_unix_us, uint32_t user_flags = 0) {
   return {.condition = WriteCondition::kNone, .version = 0, .extras = {expiry_unix_us, user_flags}};
 }
 
@@ -33,18 +33,18 @@ TEST_CASE("Shard: a PUT takes place only if its condition holds") {
   CHECK(store.Put("k", "a", If(WriteCondition::kIfPresent)).status == StoreStatus::kNotFound);
   CHECK(store.Put("k", "a", If(WriteCondition::kIfVersion, 7)).status == StoreStatus::kNotFound);
   CHECK_FALSE(store.Get("k").has_value());
-  const WriteResult first = store.Put("k", "a", If(WriteCondition::kIfAbsent));
+  const StoreResult first = store.Put("k", "a", If(WriteCondition::kIfAbsent));
   REQUIRE(first.status == StoreStatus::kOk);
 
   // An item.
-  const WriteResult absent = store.Put("k", "b", If(WriteCondition::kIfAbsent));
+  const StoreResult absent = store.Put("k", "b", If(WriteCondition::kIfAbsent));
   CHECK(absent.status == StoreStatus::kConditionFailed);
   CHECK(absent.version == first.version);
-  const WriteResult other = store.Put("k", "b", If(WriteCondition::kIfVersion, first.version + 1));
+  const StoreResult other = store.Put("k", "b", If(WriteCondition::kIfVersion, first.version + 1));
   CHECK(other.status == StoreStatus::kConditionFailed);
   CHECK(other.version == first.version);
   CHECK(store.Get("k") == "a");
-  const WriteResult second = store.Put("k", "b", If(WriteCondition::kIfVersion, first.version));
+  const StoreResult second = store.Put("k", "b", If(WriteCondition::kIfVersion, first.version));
   REQUIRE(second.status == StoreStatus::kOk);
   CHECK(store.Put("k", "c", If(WriteCondition::kIfVersion, first.version)).status ==
         StoreStatus::kConditionFailed);
@@ -55,7 +55,7 @@ TEST_CASE("Shard: a PUT takes place only if its condition holds") {
 
 TEST_CASE("Shard: a version never fits again, also not across delete and insertion") {
   TestStore store;
-  const WriteResult first = store.Put("k", "a");
+  const StoreResult first = store.Put("k", "a");
   store.Delete("k");
   CHECK(store.Put("k", "b", If(WriteCondition::kIfVersion, first.version)).status ==
         StoreStatus::kNotFound);
@@ -67,9 +67,9 @@ TEST_CASE("Shard: a version never fits again, also not across delete and inserti
 TEST_CASE("Shard: a DELETE of a version deletes that one only") {
   TestStore store;
   CHECK(store.Delete("k", If(WriteCondition::kIfVersion, 3)).status == StoreStatus::kNotFound);
-  const WriteResult first = store.Put("k", "a");
-  const WriteResult second = store.Put("k", "b");
-  const WriteResult stale = store.Delete("k", If(WriteCondition::kIfVersion, first.version));
+  const StoreResult first = store.Put("k", "a");
+  const StoreResult second = store.Put("k", "b");
+  const StoreResult stale = store.Delete("k", If(WriteCondition::kIfVersion, first.version));
   CHECK(stale.status == StoreStatus::kConditionFailed);
   CHECK(stale.version == second.version);
   CHECK(store.Get("k") == "b");
@@ -82,23 +82,23 @@ TEST_CASE("Shard: a PUT in two halves fails early, and again if the key has chan
   TestStore store;
   Shard& shard = store.shard();
   const uint64_t hash = store.Hash("k");
-  const WriteResult first = store.Put("k", "old");
+  const StoreResult first = store.Put("k", "old");
   Reservation reservation;
-  const WriteResult early = shard.Reserve("k", hash, 3, reservation, If(WriteCondition::kIfAbsent));
+  const StoreResult early = shard.Reserve("k", hash, 3, reservation, If(WriteCondition::kIfAbsent));
   CHECK(early.status == StoreStatus::kConditionFailed);
   CHECK(early.version == first.version);
 
-  const WriteOptions if_first = If(WriteCondition::kIfVersion, first.version);
+  const StoreOptions if_first = If(WriteCondition::kIfVersion, first.version);
   REQUIRE(shard.Reserve("k", hash, 3, reservation, if_first).status == StoreStatus::kOk);
   std::memcpy(reservation.value, "new", 3);
-  const WriteResult between = store.Put("k", "other");
-  const WriteResult late = shard.Commit(reservation);
+  const StoreResult between = store.Put("k", "other");
+  const StoreResult late = shard.Commit(reservation);
   CHECK(late.status == StoreStatus::kConditionFailed);
   CHECK(late.version == between.version);
   CHECK(store.Get("k") == "other");
   CHECK(shard.stats().heap_used_bytes == 0);
 
-  const WriteOptions if_between = If(WriteCondition::kIfVersion, between.version);
+  const StoreOptions if_between = If(WriteCondition::kIfVersion, between.version);
   REQUIRE(shard.Reserve("k", hash, 3, reservation, if_between).status == StoreStatus::kOk);
   std::memcpy(reservation.value, "new", 3);
   CHECK(shard.Commit(reservation).status == StoreStatus::kOk);
@@ -114,7 +114,7 @@ TEST_CASE("Shard: expiry and user flags are the item's, in every combination and
     const std::string value(value_len, 'v');
     for (const uint64_t expiry : {uint64_t{0}, later}) {
       for (const uint32_t user_flags : {0u, 1u, 0xffffffffu}) {
-        const WriteResult put = store.Put("k", value, With(expiry, user_flags));
+        const StoreResult put = store.Put("k", value, With(expiry, user_flags));
         REQUIRE(put.status == StoreStatus::kOk);
         CHECK(put.expiry_unix_us == expiry);
         const ItemView item = ItemOf(store, "k");
@@ -131,15 +131,15 @@ TEST_CASE("Shard: expiry and user flags are the item's, in every combination and
 TEST_CASE("Shard: an overwrite stays in place only if size and kinds of extras agree") {
   TestStore store;
   const uint64_t later = store.now_unix_us() + 1'000'000;
-  const WriteResult plain = store.Put("k", "12345678abcdefgh");
-  const WriteResult expiring = store.Put("k", "12345678", With(later));  // as many bytes
+  const StoreResult plain = store.Put("k", "12345678abcdefgh");
+  const StoreResult expiring = store.Put("k", "12345678", With(later));  // as many bytes
   CHECK(ItemBytesOf(plain.slot) == ItemBytesOf(expiring.slot));
   CHECK(plain.slot != expiring.slot);
-  const WriteResult again = store.Put("k", "abcdefgh", With(later + 1));
+  const StoreResult again = store.Put("k", "abcdefgh", With(later + 1));
   CHECK(again.slot == expiring.slot);
   CHECK(again.version > expiring.version);
   CHECK(ItemOf(store, "k").expiry_unix_us == later + 1);
-  const WriteResult flagged = store.Put("k", "12345678", With(0, 5));
+  const StoreResult flagged = store.Put("k", "12345678", With(0, 5));
   CHECK(flagged.slot != again.slot);
   KVD_REQUIRE_OK(store.CheckInvariants());
 }
@@ -167,7 +167,7 @@ TEST_CASE("Shard: an item whose time has come is absent, and gone for readers th
 TEST_CASE("Shard: conditions see an item whose time has come as absent") {
   TestStore store;
   const auto expired = [&store] {
-    const WriteResult put = store.Put("k", "value", With(store.now_unix_us() + 1));
+    const StoreResult put = store.Put("k", "value", With(store.now_unix_us() + 1));
     store.clock().AdvanceMs(1);
     store.RefreshClocks();
     return put.version;
@@ -185,7 +185,7 @@ TEST_CASE("Shard: conditions see an item whose time has come as absent") {
   expired();
   CHECK(store.Touch("k").status == StoreStatus::kNotFound);
   expired();
-  const WriteResult put = store.Put("k", "new", If(WriteCondition::kIfAbsent));
+  const StoreResult put = store.Put("k", "new", If(WriteCondition::kIfAbsent));
   CHECK(put.status == StoreStatus::kOk);
   CHECK(put.version > version);
   CHECK(store.Get("k") == "new");
@@ -194,9 +194,9 @@ TEST_CASE("Shard: conditions see an item whose time has come as absent") {
 TEST_CASE("Shard: a write with an expiry in the past takes place and leaves no item") {
   TestStore store;
   Shard& shard = store.shard();
-  const WriteOptions past = With(1);
-  const WriteResult first = store.Put("k", "value");
-  const WriteResult put = store.Put("k", "value", past);
+  const StoreOptions past = With(1);
+  const StoreResult first = store.Put("k", "value");
+  const StoreResult put = store.Put("k", "value", past);
   CHECK(put.status == StoreStatus::kOk);
   CHECK(put.version > first.version);
   CHECK(put.slot == kEmptySlot);
@@ -205,13 +205,13 @@ TEST_CASE("Shard: a write with an expiry in the past takes place and leaves no i
   store.Put("k", "value");
   Reservation reservation;
   REQUIRE(shard.Reserve("k", store.Hash("k"), 4, reservation, past).status == StoreStatus::kOk);
-  const WriteResult committed = shard.Commit(reservation);
+  const StoreResult committed = shard.Commit(reservation);
   CHECK(committed.status == StoreStatus::kOk);
   CHECK(committed.slot == kEmptySlot);
   CHECK_FALSE(store.Get("k").has_value());
 
   store.Put("k", "1");
-  const WriteResult sum = store.Increment("k", 1, past);
+  const StoreResult sum = store.Increment("k", 1, past);
   CHECK(sum.status == StoreStatus::kOk);
   CHECK(sum.number == 2);
   CHECK_FALSE(store.Get("k").has_value());

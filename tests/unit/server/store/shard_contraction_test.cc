@@ -216,7 +216,7 @@ TEST_CASE("Contraction: a held item keeps its bytes, and its segment, until it i
   // One that lies in the last segment.
   const uint32_t first = shard.buckets() - 1;
   std::string key;
-  WriteResult held;
+  StoreResult held;
   for (uint64_t i = 0; key.empty(); ++i) {
     ItemView item;
     Slot slot;
@@ -283,10 +283,10 @@ TEST_CASE("Contraction: a bucket that is made anew goes on with its versions") {
 
 TEST_CASE("Contraction: items that expire are met by the sweep wherever merges take them") {
   TestStore store({.memory_bytes = 16 * kMiB});
-  WriteOptions expiring;
+  StoreOptions expiring;
   expiring.extras.expiry_unix_us = store.now_unix_us() + 60'000'000;
   for (uint64_t i = 0; i < 20'000; ++i)
-    store.Put(KeyOf(i), "v", i % 50 == 0 ? expiring : WriteOptions{});
+    store.Put(KeyOf(i), "v", i % 50 == 0 ? expiring : StoreOptions{});
   WorkAll(store);
   for (uint64_t i = 0; i < 20'000; ++i) {
     if (i % 50 != 0) store.Delete(KeyOf(i));

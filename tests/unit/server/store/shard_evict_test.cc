@@ -75,7 +75,7 @@ TEST_CASE("Shard: what is used stays, by requests and by hits that clients tell 
 TEST_CASE("Shard: held and reserved items are not evicted, nor the one that is written") {
   TestStore store(Small());
   Shard& shard = store.shard();
-  const WriteResult held = store.Put("held", std::string(10'000, 'h'));
+  const StoreResult held = store.Put("held", std::string(10'000, 'h'));
   shard.Hold(held.slot);
   Reservation reservation;
   REQUIRE(shard.Reserve("reserved", store.Hash("reserved"), 10'000, reservation).status ==
@@ -115,7 +115,7 @@ TEST_CASE("Shard: more than half of the region is not made room for") {
 
 TEST_CASE("Shard: versions grow across eviction and insertion") {
   TestStore store(Small());
-  const WriteResult first = store.Put("k", std::string(1000, 'a'));
+  const StoreResult first = store.Put("k", std::string(1000, 'a'));
   for (uint64_t i = 0; store.Get("k").has_value(); ++i) {
     store.Put(KeyOf(i), std::string(1000, 'v'));
     // Get uses it, so that it goes last.

@@ -14,7 +14,7 @@ namespace {
 using test::ReferenceReader;
 using test::TestStore;
 
-WriteOptions With(uint64_t expiry_unix_us) {
+StoreOptions With(uint64_t expiry_unix_us) {
   return {.condition = WriteCondition::kNone, .version = 0, .extras = {expiry_unix_us, 0}};
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("Shard: a touch moves an item's end, an overwrite forgets it, and the 
 TEST_CASE("Shard: the sweep keeps the bytes of a held item, and readers do not find the key") {
   TestStore store;
   ReferenceReader reader(store.region().base());
-  const WriteResult put = store.Put("k", std::string(5000, 'v'), With(store.now_unix_us() + 1));
+  const StoreResult put = store.Put("k", std::string(5000, 'v'), With(store.now_unix_us() + 1));
   store.shard().Hold(put.slot);
   store.clock().AdvanceMs(3000);
   WorkUntilDone(store);

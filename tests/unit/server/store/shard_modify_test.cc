@@ -15,10 +15,10 @@ using test::TestStore;
 constexpr auto kBack = Shard::End::kBack;
 constexpr auto kFront = Shard::End::kFront;
 
-WriteOptions If(WriteCondition condition, uint64_t version = 0) {
+StoreOptions If(WriteCondition condition, uint64_t version = 0) {
   return {.condition = condition, .version = version, .extras = {}};
 }
-WriteOptions With(uint64_t expiry_unix_us, uint32_t user_flags = 0) {
+StoreOptions With(uint64_t expiry_unix_us, uint32_t user_flags = 0) {
   return {.condition = WriteCondition::kNone, .version = 0, .extras = {expiry_unix_us, user_flags}};
 }
 
@@ -37,7 +37,7 @@ TEST_CASE("Shard: Increment counts from zero, up and down, and the value is plai
   for (const int64_t delta : {int64_t{5}, int64_t{-6}, int64_t{0}, INT64_MAX, -INT64_MAX,
                               int64_t{1} << 40, -(int64_t{1} << 41)}) {
     sum += delta;
-    const WriteResult result = store.Increment("n", delta);
+    const StoreResult result = store.Increment("n", delta);
     REQUIRE(result.status == StoreStatus::kOk);
     CHECK(result.number == sum);
     CHECK(result.version > last_version);
@@ -54,7 +54,7 @@ TEST_CASE("Shard: Increment of what is not a number in canonical decimal changes
        {"", "x", "+1", "-0", "01", "1 ", " 1", "1x", "-", "1.0", "0x1", "9223372036854775808",
         "-9223372036854775809", "99999999999999999999999999"}) {
     CAPTURE(value);
-    const WriteResult put = store.Put("n", value);
+    const StoreResult put = store.Put("n", value);
     CHECK(store.Increment("n", 1).status == StoreStatus::kNotNumber);
     CHECK(ItemOf(store, "n").value == value);
     CHECK(ItemOf(store, "n").version == put.version);
@@ -88,10 +88,10 @@ TEST_CASE(
   CHECK(store.Increment("n", 1, If(WriteCondition::kIfPresent)).number == 2);
 
   store.Put("n", "7", With(later, 3));
-  const WriteResult kept = store.Increment("n", 1);
+  const StoreResult kept = store.Increment("n", 1);
   CHECK(kept.expiry_unix_us == later);
   CHECK(ItemOf(store, "n").user_flags == 3);
-  const WriteResult renewed = store.Increment("n", 1, With(later + 5));
+  const StoreResult renewed = store.Increment("n", 1, With(later + 5));
   CHECK(renewed.expiry_unix_us == later + 5);
   CHECK(ItemOf(store, "n").expiry_unix_us == later + 5);
   CHECK(ItemOf(store, "n").user_flags == 3);
@@ -106,11 +106,11 @@ TEST_CASE("Shard: Extend puts pieces behind and before, at all sizes, and an abs
   for (const size_t length : {0, 1, 7, 8, 100, 300, 4000, 5000, 70'000}) {
     const std::string piece(length, static_cast<char>('a' + length % 26));
     expected = expected + piece;
-    const WriteResult back = store.Extend("k", kBack, piece);
+    const StoreResult back = store.Extend("k", kBack, piece);
     REQUIRE(back.status == StoreStatus::kOk);
     CHECK(store.Get("k") == expected);
     expected = piece + expected;
-    const WriteResult front = store.Extend("k", kFront, piece);
+    const StoreResult front = store.Extend("k", kFront, piece);
     REQUIRE(front.status == StoreStatus::kOk);
     CHECK(front.version > back.version);
     CHECK(reader.Get("k") == expected);
@@ -123,7 +123,7 @@ TEST_CASE("Shard: Extend keeps extras, conditions and the limit of a value") {
   const uint64_t later = store.now_unix_us() + 1'000'000;
   CHECK(store.Extend("k", kBack, "x", If(WriteCondition::kIfPresent)).status ==
         StoreStatus::kNotFound);
-  const WriteResult put = store.Put("k", "12345", With(later, 3));
+  const StoreResult put = store.Put("k", "12345", With(later, 3));
   CHECK(store.Extend("k", kBack, "x", If(WriteCondition::kIfVersion, put.version + 1)).version ==
         put.version);
   CHECK(store.Extend("k", kBack, "67", {}, 6).status == StoreStatus::kTooLarge);
@@ -155,9 +155,9 @@ TEST_CASE("Shard: Touch sets, changes and removes the expiry and leaves everythi
   CHECK(store.Touch("absent").status == StoreStatus::kNotFound);
   for (const size_t length : {size_t{10}, size_t{1000}, size_t{200'000}}) {
     const std::string value(length, 'v');
-    WriteResult last = store.Put("k", value, With(0, 9));
+    StoreResult last = store.Put("k", value, With(0, 9));
     for (const uint64_t expiry : {later, later + 1, uint64_t{0}, uint64_t{0}, later}) {
-      const WriteResult touched = store.Touch("k", With(expiry));
+      const StoreResult touched = store.Touch("k", With(expiry));
       REQUIRE(touched.status == StoreStatus::kOk);
       CHECK(touched.version > last.version);
       CHECK(touched.expiry_unix_us == expiry);
@@ -181,9 +181,9 @@ TEST_CASE("Shard: Touch sets, changes and removes the expiry and leaves everythi
 TEST_CASE("Shard: Touch of a held item leaves the held bytes as they are") {
   TestStore store;
   const uint64_t later = store.now_unix_us() + 1'000'000;
-  const WriteResult put = store.Put("k", std::string(10'000, 'v'), With(later));
+  const StoreResult put = store.Put("k", std::string(10'000, 'v'), With(later));
   store.shard().Hold(put.slot);
-  const WriteResult touched = store.Touch("k", With(later + 1));
+  const StoreResult touched = store.Touch("k", With(later + 1));
   CHECK(touched.slot != put.slot);
   ItemView item;
   CHECK(JudgeItem(std::span<const std::byte>(store.region().At(LocationOf(put.slot)),

@@ -72,12 +72,12 @@ TEST_CASE(
     "Shard: an overwrite of the same size stays in place, another one moves and leaves the old "
     "item dead") {
   TestStore store;
-  const WriteResult first = store.Put("key", "aaaa");
-  const WriteResult second = store.Put("key", "bbbb");
+  const StoreResult first = store.Put("key", "aaaa");
+  const StoreResult second = store.Put("key", "bbbb");
   REQUIRE(second.slot == first.slot);
   REQUIRE(second.version > first.version);
   REQUIRE(store.shard().stats().overwrites_in_place == 1);
-  const WriteResult third = store.Put("key", std::string(100, 'c'));
+  const StoreResult third = store.Put("key", std::string(100, 'c'));
   REQUIRE(third.slot != second.slot);
   REQUIRE(store.shard().stats().overwrites_moved == 1);
   REQUIRE(JudgeAt(store, second.slot, "key") == ItemVerdict::kDead);
@@ -87,8 +87,8 @@ TEST_CASE(
 
 TEST_CASE("Shard: items over 4 KiB are always replaced out of place") {
   TestStore store;
-  const WriteResult first = store.Put("key", std::string(5000, 'a'));
-  const WriteResult second = store.Put("key", std::string(5000, 'b'));
+  const StoreResult first = store.Put("key", std::string(5000, 'a'));
+  const StoreResult second = store.Put("key", std::string(5000, 'b'));
   REQUIRE(second.slot != first.slot);
   REQUIRE(JudgeAt(store, first.slot, "key") == ItemVerdict::kDead);
   KVD_REQUIRE_OK(store.CheckInvariants());
@@ -96,7 +96,7 @@ TEST_CASE("Shard: items over 4 KiB are always replaced out of place") {
 
 TEST_CASE("Shard: a deleted item is dead where it lay, and its memory is free") {
   TestStore store;
-  const WriteResult put = store.Put("key", std::string(1000, 'x'));
+  const StoreResult put = store.Put("key", std::string(1000, 'x'));
   REQUIRE(store.Delete("key").status == StoreStatus::kOk);
   REQUIRE(JudgeAt(store, put.slot, "key") == ItemVerdict::kDead);
   REQUIRE(store.Delete("key").status == StoreStatus::kNotFound);
@@ -109,7 +109,7 @@ TEST_CASE(
     "Shard: versions grow per key across delete and re-insertion and when the clock jumps back") {
   TestStore store;
   uint64_t last = 0;
-  const auto grow = [&](const WriteResult& result) {
+  const auto grow = [&](const StoreResult& result) {
     REQUIRE(result.status == StoreStatus::kOk);
     REQUIRE(result.version > last);
     last = result.version;
@@ -251,15 +251,15 @@ TEST_CASE(
   const Reservation second = reserve(std::string(10'000, 's'));
   const Reservation third = reserve("");
   REQUIRE_FALSE(store.Get("key").has_value());
-  const WriteResult put = store.Put("key", "between");
+  const StoreResult put = store.Put("key", "between");
   REQUIRE(reader.Get("key") == "between");
   KVD_REQUIRE_OK(store.CheckInvariants());
 
-  const WriteResult committed = shard.Commit(second);
+  const StoreResult committed = shard.Commit(second);
   REQUIRE(committed.version > put.version);
   REQUIRE(reader.Get("key") == std::string(10'000, 's'));
   REQUIRE(store.Delete("key").status == StoreStatus::kOk);
-  const WriteResult again = shard.Commit(first);
+  const StoreResult again = shard.Commit(first);
   REQUIRE(again.version > committed.version);
   REQUIRE(SlotOfKey(store, "key") == again.slot);
   REQUIRE(reader.Get("key") == "first");
@@ -285,7 +285,7 @@ TEST_CASE(
     while (const auto pages = store.region().AllocatePages(kPageBytes)) rest.push_back(*pages);
     const uint64_t used = shard.stats().heap_used_bytes;
     const uint64_t items = shard.stats().items;
-    const WriteResult result = shard.Commit(reservation);
+    const StoreResult result = shard.Commit(reservation);
     for (const RegionOffset pages : rest) store.region().FreePages(pages, kPageBytes);
     if (result.status == StoreStatus::kOk) continue;
     REQUIRE(result.status == StoreStatus::kNoSpace);
@@ -304,7 +304,7 @@ TEST_CASE(
     INFO("value of " << value_len);
     TestStore store({.memory_bytes = 4 * kMiB});
     Shard& shard = store.shard();
-    const WriteResult put = store.Put("key", std::string(value_len, 'h'));
+    const StoreResult put = store.Put("key", std::string(value_len, 'h'));
     shard.Hold(put.slot);
     shard.Hold(put.slot);
     REQUIRE(store.Put("key", std::string(value_len, 'n')).slot != put.slot);  // not in place

@@ -1,4 +1,4 @@
-#include "server/server_clock.h"
+#include "server/slewed_clock.h"
 
 #include <algorithm>
 
@@ -10,18 +10,18 @@ constexpr int64_t kRebaseUs = 100'000;
 
 }  // namespace
 
-ServerClock::ServerClock(const Clock& machine) : machine_(machine) {
+SlewedClock::SlewedClock(const Clock& machine) : machine_(machine) {
   monotonic_us_.store(machine.NowMonotonicNs() / 1000, std::memory_order_relaxed);
   unix_us_.store(std::max<int64_t>(machine.NowUnixUs(), 0), std::memory_order_relaxed);
 }
 
-int64_t ServerClock::UnixUsAt(const Base& base, int64_t monotonic_us) {
+int64_t SlewedClock::UnixUsAt(const Base& base, int64_t monotonic_us) {
   const int64_t passed_us = std::max<int64_t>(monotonic_us - base.monotonic_us, 0);
   const int64_t slew_us = passed_us * kSlewPercent / 100;
   return base.unix_us + passed_us + std::clamp(base.behind_us, -slew_us, slew_us);
 }
 
-ServerClock::Base ServerClock::ReadBase() const {
+SlewedClock::Base SlewedClock::ReadBase() const {
   for (;;) {
     const uint64_t before = sequence_.load(std::memory_order_acquire);
     const Base base{monotonic_us_.load(std::memory_order_acquire),
@@ -31,7 +31,7 @@ ServerClock::Base ServerClock::ReadBase() const {
   }
 }
 
-int64_t ServerClock::NowUnixUs() const {
+int64_t SlewedClock::NowUnixUs() const {
   const int64_t monotonic_us = machine_.NowMonotonicNs() / 1000;
   const Base base = ReadBase();
   if (monotonic_us - base.monotonic_us >= kRebaseUs) Rebase(monotonic_us);
@@ -39,7 +39,7 @@ int64_t ServerClock::NowUnixUs() const {
 }
 
 // The new line begins where the old one has come to, so the time neither jumps nor goes back.
-void ServerClock::Rebase(int64_t monotonic_us) const {
+void SlewedClock::Rebase(int64_t monotonic_us) const {
   const std::unique_lock lock(rebasing_, std::try_to_lock);
   if (!lock.owns_lock()) return;
   const Base old = ReadBase();

@@ -1,4 +1,4 @@
-#include "server/server_clock.h"
+#include "server/slewed_clock.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -15,7 +15,7 @@ constexpr int64_t kSecondUs = 1'000'000;
 constexpr int64_t kHourUs = 3600 * kSecondUs;
 
 // Lets `seconds` pass in steps of 50 ms, as a kvd would look at the clock.
-void Pass(FakeClock& machine, const ServerClock& clock, int64_t seconds) {
+void Pass(FakeClock& machine, const SlewedClock& clock, int64_t seconds) {
   for (int64_t i = 0; i < seconds * 20; ++i) {
     machine.AdvanceMs(50);
     clock.NowUnixUs();
@@ -24,9 +24,9 @@ void Pass(FakeClock& machine, const ServerClock& clock, int64_t seconds) {
 
 }  // namespace
 
-TEST_CASE("ServerClock: shows the machine's time for as long as that is steady") {
+TEST_CASE("SlewedClock: shows the machine's time for as long as that is steady") {
   FakeClock machine;
-  const ServerClock clock(machine);
+  const SlewedClock clock(machine);
   CHECK(clock.NowUnixUs() == machine.NowUnixUs());
   CHECK(clock.NowMonotonicNs() == machine.NowMonotonicNs());
   for (const int64_t ms : {1, 99, 100, 101, 5'000, 86'400'000}) {
@@ -35,11 +35,11 @@ TEST_CASE("ServerClock: shows the machine's time for as long as that is steady")
   }
 }
 
-TEST_CASE("ServerClock: a jump either way moves it by a hundredth of the time that passes") {
+TEST_CASE("SlewedClock: a jump either way moves it by a hundredth of the time that passes") {
   for (const int64_t jump_us :
        {kHourUs, -kHourUs, 100 * 365 * 24 * kHourUs, -40 * 365 * 24 * kHourUs}) {
     FakeClock machine;
-    const ServerClock clock(machine);
+    const SlewedClock clock(machine);
     const int64_t start_us = clock.NowUnixUs();
     machine.SetUnixUs(machine.NowUnixUs() + jump_us);
     CHECK(clock.NowUnixUs() == start_us);
@@ -51,10 +51,10 @@ TEST_CASE("ServerClock: a jump either way moves it by a hundredth of the time th
   }
 }
 
-TEST_CASE("ServerClock: comes back to the wall clock, and does not go beyond it") {
+TEST_CASE("SlewedClock: comes back to the wall clock, and does not go beyond it") {
   for (const int64_t jump_us : {kSecondUs, -kSecondUs}) {
     FakeClock machine;
-    const ServerClock clock(machine);
+    const SlewedClock clock(machine);
     machine.SetUnixUs(machine.NowUnixUs() + jump_us);
     Pass(machine, clock, 99);
     CHECK(clock.NowUnixUs() != machine.NowUnixUs());
@@ -66,19 +66,19 @@ TEST_CASE("ServerClock: comes back to the wall clock, and does not go beyond it"
   }
 }
 
-TEST_CASE("ServerClock: a jump while nobody asks counts from when it is noticed") {
+TEST_CASE("SlewedClock: a jump while nobody asks counts from when it is noticed") {
   FakeClock machine;
-  const ServerClock clock(machine);
+  const SlewedClock clock(machine);
   const int64_t start_us = clock.NowUnixUs();
   machine.AdvanceMs(3'600'000);
   machine.SetUnixUs(machine.NowUnixUs() + 24 * kHourUs);
   CHECK(clock.NowUnixUs() == start_us + kHourUs);
 }
 
-TEST_CASE("ServerClock: starts at zero where the wall clock is before 1970, and never goes back") {
+TEST_CASE("SlewedClock: starts at zero where the wall clock is before 1970, and never goes back") {
   FakeClock machine;
   machine.SetUnixUs(-5);
-  const ServerClock clock(machine);
+  const SlewedClock clock(machine);
   CHECK(clock.NowUnixUs() == 0);
   machine.SetUnixUs(INT64_MAX);
   Pass(machine, clock, 1);
@@ -88,9 +88,9 @@ TEST_CASE("ServerClock: starts at zero where the wall clock is before 1970, and 
   CHECK(clock.NowUnixUs() > ahead);
 }
 
-TEST_CASE("ServerClock: many threads see one time that grows") {
+TEST_CASE("SlewedClock: many threads see one time that grows") {
   FakeClock machine;
-  const ServerClock clock(machine);
+  const SlewedClock clock(machine);
   std::atomic<bool> wrong{false};
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;

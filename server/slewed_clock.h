@@ -15,12 +15,12 @@ namespace kvd {
 // within kSlewPercent.
 //
 // Thread-safe; no call blocks. Never goes back.
-class ServerClock final : public Clock {
+class SlewedClock final : public Clock {
  public:
   static constexpr int64_t kSlewPercent = 1;
 
   // `machine` outlives this clock. Its Unix time now is where this clock begins.
-  explicit ServerClock(const Clock& machine);
+  explicit SlewedClock(const Clock& machine);
 
   int64_t NowMonotonicNs() const override { return machine_.NowMonotonicNs(); }
   int64_t NowUnixUs() const override;
@@ -30,8 +30,7 @@ class ServerClock final : public Clock {
   struct Base {
     int64_t monotonic_us = 0;
     int64_t unix_us = 0;
-    int64_t behind_us =
-        0;  // that the wall clock was ahead of unix_us then; negative: it was behind
+    int64_t behind_us = 0;  // by so much the wall clock was ahead; negative: it was behind
   };
 
   static int64_t UnixUsAt(const Base& base, int64_t monotonic_us);
