@@ -1,4 +1,5 @@
-// A real kvd and real clients over RDMA: what it promises over shared memory holds here too, and the NIC does the GETs.
+// A real kvd and real clients over RDMA: what it promises over shared memory holds here too, and
+// the NIC does the GETs.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,7 +44,8 @@ struct Rig {
 
   std::string target() const { return "rdma:" + address + ":7711"; }
 
-  // From the clients' side in any case: where the link is down, this kernel would connect its two addresses by itself.
+  // From the clients' side in any case: where the link is down, this kernel would connect its two
+  // addresses by itself.
   std::unique_ptr<Client> ConnectOverWire() const {
     ClientOptions options;
     options.rdma_device = environment.client().device;
@@ -74,7 +76,8 @@ class Netem {
  public:
   Netem(const RdmaEnvironment& environment, const std::string& faults) : environment_(environment) {
     for (const RdmaSide& side : environment_.sides) {
-      REQUIRE(std::system(("tc qdisc replace dev " + side.netdev + " root netem " + faults).c_str()) == 0);
+      REQUIRE(std::system(
+                  ("tc qdisc replace dev " + side.netdev + " root netem " + faults).c_str()) == 0);
     }
   }
   ~Netem() {
@@ -188,7 +191,8 @@ bool AllDo(const Loads& loads, uint64_t more) {
 
 bool AllFail(const Loads& loads) {
   return Eventually([&] {
-    return std::all_of(loads.begin(), loads.end(), [](const auto& load) { return load->failed() > 0; });
+    return std::all_of(loads.begin(), loads.end(),
+                       [](const auto& load) { return load->failed() > 0; });
   });
 }
 
@@ -209,7 +213,8 @@ TEST_CASE("RDMA: items of every size go there and back, and shared memory sees t
   const auto local = ConnectTo(rig.kvd);
   Random random(Seed());
   std::string value;
-  for (const size_t bytes : {0u, 1u, 64u, 800u, 2000u, 4000u, 4096u, 5000u, 65536u, 1u << 20, 9u << 20}) {
+  for (const size_t bytes :
+       {0u, 1u, 64u, 800u, 2000u, 4000u, 4096u, 5000u, 65536u, 1u << 20, 9u << 20}) {
     CAPTURE(bytes);
     std::string wanted(bytes, '\0');
     for (char& c : wanted) c = static_cast<char>(random.Next());
@@ -230,10 +235,12 @@ TEST_CASE("RDMA: items of every size go there and back, and shared memory sees t
 TEST_CASE("RDMA: GETs go on while kvd is stopped, and cost it nothing") {
   Rig rig;
   const auto client = rig.Connect();
-  for (int i = 0; i < 100; ++i) KVD_REQUIRE_OK(client->Put("key" + std::to_string(i), std::string(64, 'v')));
+  for (int i = 0; i < 100; ++i)
+    KVD_REQUIRE_OK(client->Put("key" + std::to_string(i), std::string(64, 'v')));
   std::string value;
   rig.kvd.Stop();
-  for (int i = 0; i < 2000; ++i) KVD_REQUIRE_OK(client->Get("key" + std::to_string(i % 100), value));
+  for (int i = 0; i < 2000; ++i)
+    KVD_REQUIRE_OK(client->Get("key" + std::to_string(i % 100), value));
   KVD_REQUIRE_CODE(client->Get("absent", value), kNotFound);
   KVD_REQUIRE_CODE(client->Put("key0", "late", {.deadline = milliseconds(200)}), kDeadlineExceeded);
   rig.kvd.Continue();
@@ -242,7 +249,8 @@ TEST_CASE("RDMA: GETs go on while kvd is stopped, and cost it nothing") {
   REQUIRE(client->counters().gets_by_request == 0);
 }
 
-TEST_CASE("RDMA: a small item is one READ when its bucket holds it, and one when its location is known") {
+TEST_CASE(
+    "RDMA: a small item is one READ when its bucket holds it, and one when its location is known") {
   Rig rig;
   const auto cold = rig.Connect();
   KVD_REQUIRE_OK(cold->Put("key", std::string(64, 'v')));
@@ -303,9 +311,10 @@ TEST_CASE("RDMA: when kvd is killed every client gets an error, and finds the ne
 TEST_CASE("RDMA: torn and replaced items are seen in great number, and never returned") {
   Rig rig;  // only to skip where there is no device
   rig.kvd.Kill();
-  const std::string command = std::string(std::getenv("HUNT")) + " --kvd=" + std::getenv("KVD") +
-                              " --rdma=" + rig.address + " --seconds=15 --readers=3 --keys=16 --seed=" +
-                              std::to_string(Seed()) + " 2>&1";
+  const std::string command =
+      std::string(std::getenv("HUNT")) + " --kvd=" + std::getenv("KVD") + " --rdma=" + rig.address +
+      " --seconds=150 --sightings=100 --readers=3 --keys=16 --seed=" + std::to_string(Seed()) +
+      " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::map<std::string, uint64_t> counts;
   std::string output;
@@ -321,14 +330,15 @@ TEST_CASE("RDMA: torn and replaced items are seen in great number, and never ret
   INFO(output);
   REQUIRE(status == 0);
   REQUIRE(counts["wrong_answers"] == 0);
-  REQUIRE(counts["torn_reads_seen"] > 100);
-  REQUIRE(counts["moved_items_seen"] > 100);
+  REQUIRE(counts["torn_reads_seen"] >= 100);
+  REQUIRE(counts["moved_items_seen"] >= 100);
 }
 
 TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and change nothing") {
   Rig rig;
   if (!rig.environment.disposable) KVD_SKIP("the network of this machine is left alone");
-  const std::string faults = GENERATE("loss 1%", "delay 1ms 500us", "delay 1ms reorder 25% 50%", "duplicate 5%");
+  const std::string faults =
+      GENERATE("loss 1%", "delay 1ms 500us", "delay 1ms reorder 25% 50%", "duplicate 5%");
   CAPTURE(faults);
   const seconds patient(30);
   const auto writer = rig.Connect();
@@ -347,8 +357,9 @@ TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and ch
   }
 }
 
-// Whether rdma_cm connects the two devices for a program that has nothing to do with kvd. Linux 6.1's Soft-RoCE loses the
-// queue pair by which it does so, for good, if a link goes down at the wrong moment of somebody's connecting.
+// Whether rdma_cm connects the two devices for a program that has nothing to do with kvd.
+// Linux 6.1's Soft-RoCE loses the queue pair by which it does so, for good, if a link goes down at
+// the wrong moment of somebody's connecting.
 bool KernelConnects(const RdmaEnvironment& environment) {
   const std::string lat = "timeout 10 ib_send_lat -R -n 10 -d ";
   const std::string server = lat + environment.server().device + " >/dev/null 2>&1 & ";
@@ -361,7 +372,8 @@ bool KernelConnects(const RdmaEnvironment& environment) {
 void RenewDevices(const RdmaEnvironment& environment) {
   for (const RdmaSide& side : environment.sides) {
     REQUIRE(std::system(("timeout 30 rdma link del " + side.device).c_str()) == 0);
-    REQUIRE(std::system(("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
+    REQUIRE(std::system(
+                ("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
   }
 }
 
@@ -369,7 +381,8 @@ void RenewDevices(const RdmaEnvironment& environment) {
 bool LinkGoesDownAndUp(Rig& rig, const std::string& netdev) {
   const auto local = ConnectTo(rig.kvd);
   Loads loads;
-  for (uint64_t key = 0; key < 3; ++key) loads.push_back(std::make_unique<Load>(rig.ConnectOverWire(), key));
+  for (uint64_t key = 0; key < 3; ++key)
+    loads.push_back(std::make_unique<Load>(rig.ConnectOverWire(), key));
   REQUIRE(AllDo(loads, 50));
   const std::string before = Resources();
   {
@@ -391,7 +404,8 @@ bool LinkGoesDownAndUp(Rig& rig, const std::string& netdev) {
     INFO(load->first_error());
     CHECK(load->wrong() == 0);
     CHECK_FALSE(load->first_error().ok());
-    std::cout << "longest operation " << load->longest_ms() << " ms, first error " << load->first_error() << "\n";
+    std::cout << "longest operation " << load->longest_ms() << " ms, first error "
+              << load->first_error() << "\n";
   }
   CHECK(Stat(*local, "sessions") == 4);
   loads.clear();
@@ -401,16 +415,21 @@ bool LinkGoesDownAndUp(Rig& rig, const std::string& netdev) {
   return true;
 }
 
-TEST_CASE("RDMA: a link that goes down under load ends sessions; after it is up clients go on by themselves") {
+TEST_CASE(
+    "RDMA: a link that goes down under load ends sessions; after it is up clients go on by "
+    "themselves") {
   const bool of_clients = GENERATE(true, false);
   for (bool again : {false, true}) {
     Rig rig;
     const RdmaEnvironment& environment = rig.environment;
-    if (!environment.disposable || environment.sides.size() < 2) KVD_SKIP("links of this machine are left alone");
-    const std::string netdev = of_clients ? environment.client().netdev : environment.server().netdev;
+    if (!environment.disposable || environment.sides.size() < 2)
+      KVD_SKIP("links of this machine are left alone");
+    const std::string netdev =
+        of_clients ? environment.client().netdev : environment.server().netdev;
     CAPTURE(netdev);
     if (LinkGoesDownAndUp(rig, netdev)) return;
-    std::cout << "the kernel itself connects nobody any more after " << netdev << " was down; the devices are renewed\n";
+    std::cout << "the kernel itself connects nobody any more after " << netdev
+              << " was down; the devices are renewed\n";
     REQUIRE_FALSE(again);
     rig.kvd.Kill();
     RenewDevices(environment);
@@ -446,13 +465,15 @@ TEST_CASE("RDMA: nobody there, no such device, no leave: each says what to do") 
   REQUIRE_THAT(MessageOf(device), Catch::Contains("nosuch0"));
 
   KvdProcess second;
-  const absl::Status absent =
-      second.Start(std::getenv("KVD"), {"--memory=16m", "--listen=" + rig.address + ":7800", "--insecure", "--device=nosuch0"});
+  const absl::Status absent = second.Start(
+      std::getenv("KVD"),
+      {"--memory=16m", "--listen=" + rig.address + ":7800", "--insecure", "--device=nosuch0"});
   REQUIRE_THAT(MessageOf(absent), Catch::Contains("nosuch0"));
-  const absl::Status insecure = second.Start(std::getenv("KVD"), {"--memory=16m", "--listen=" + rig.address + ":7800"});
+  const absl::Status insecure =
+      second.Start(std::getenv("KVD"), {"--memory=16m", "--listen=" + rig.address + ":7800"});
   REQUIRE_THAT(MessageOf(insecure), Catch::Contains("--insecure"));
-  const absl::Status taken =
-      second.Start(std::getenv("KVD"), {"--memory=16m", "--listen=" + rig.address + ":7711", "--insecure"});
+  const absl::Status taken = second.Start(
+      std::getenv("KVD"), {"--memory=16m", "--listen=" + rig.address + ":7711", "--insecure"});
   REQUIRE_THAT(MessageOf(taken), Catch::Contains("7711"));
 }
 
@@ -470,7 +491,8 @@ TEST_CASE("RDMA: GETs send kvd nothing") {
 // The last one, because it takes the device away.
 TEST_CASE("RDMA: a device that is removed under load ends its sessions; shared memory goes on") {
   Rig rig;
-  if (!rig.environment.disposable || rig.environment.sides.size() < 2) KVD_SKIP("devices of this machine are left alone");
+  if (!rig.environment.disposable || rig.environment.sides.size() < 2)
+    KVD_SKIP("devices of this machine are left alone");
   const RdmaSide& side = rig.environment.server();
   // However kvd listens: at an address of the device, at all of them, or without rdma_cm.
   const std::string way = GENERATE("address", "all addresses", "tcp");
@@ -485,7 +507,8 @@ TEST_CASE("RDMA: a device that is removed under load ends its sessions; shared m
   }
   rig.Start();
   Loads remote;
-  for (uint64_t key = 0; key < 2; ++key) remote.push_back(std::make_unique<Load>(rig.ConnectOverWire(), key));
+  for (uint64_t key = 0; key < 2; ++key)
+    remote.push_back(std::make_unique<Load>(rig.ConnectOverWire(), key));
   Loads shared;
   shared.push_back(std::make_unique<Load>(ConnectTo(rig.kvd), 2));
   const auto local = ConnectTo(rig.kvd);
@@ -497,19 +520,23 @@ TEST_CASE("RDMA: a device that is removed under load ends its sessions; shared m
   REQUIRE(AllDo(shared, 200));
   CHECK(shared.front()->failed() == 0);
   REQUIRE(Eventually([&] { return Stat(*local, "sessions") == 2; }));
-  CHECK_THAT(StatText(*local, "rdma_device_state"), Catch::StartsWith("gone") && Catch::Contains("removed"));
+  CHECK_THAT(StatText(*local, "rdma_device_state"),
+             Catch::StartsWith("gone") && Catch::Contains("removed"));
   CHECK(StatText(*local, "rdma_port_state").empty());
-  CHECK_THAT(rig.kvd.Log(), Catch::Contains("all sessions end") && Catch::Contains(side.device + " is being removed") &&
+  CHECK_THAT(rig.kvd.Log(), Catch::Contains("all sessions end") &&
+                                Catch::Contains(side.device + " is being removed") &&
                                 Catch::Contains(side.device + " is given back"));
   for (const auto& load : remote) {
     load->Stop();
     CHECK(load->wrong() == 0);
-    std::cout << "longest operation " << load->longest_ms() << " ms, first error " << load->first_error() << "\n";
+    std::cout << "longest operation " << load->longest_ms() << " ms, first error "
+              << load->first_error() << "\n";
   }
   shared.clear();
   CHECK(rig.kvd.Terminate() == 0);
   // A kvd that starts when it is there again serves by it.
-  REQUIRE(std::system(("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
+  REQUIRE(std::system(
+              ("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
   rig.Start();
   KVD_REQUIRE_OK(rig.ConnectOverWire()->Put("key", "value"));
 }

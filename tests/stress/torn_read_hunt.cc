@@ -1,16 +1,18 @@
-// Hunts for wrong answers: writers overwrite the same few keys all the time, in place and out of place, with values that
-// certify themselves, while readers in other processes read them one-sidedly and compare what they get with what the
-// writers had done before and have begun by then.
+// Hunts for wrong answers: writers overwrite the same few keys all the time, in place and out of
+// place, with values that certify themselves, while readers in other processes read them
+// one-sidedly and compare what they get with what the writers had done before and have begun by
+// then.
 //
 //   torn_read_hunt --kvd=PATH_OF_KVD --seconds=10 --seed=1
 //
-// Prints what was counted, a line each. Exit: 0 nothing wrong was returned; 3 something was, with its kind, key and
-// generations on stderr; 1 the hunt could not run.
+// Prints what was counted, a line each. Exit: 0 nothing wrong was returned; 3 something was, with
+// its kind, key and generations on stderr; 1 the hunt could not run.
 #include <gflags/gflags.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -27,11 +29,15 @@
 
 DEFINE_string(kvd, "", "path of the kvd binary");
 DEFINE_double(seconds, 5, "how long to hunt");
+DEFINE_uint64(sightings, 0,
+              "end sooner, with that many torn reads and as many moved items seen; 0: do not");
 DEFINE_uint64(seed, 1, "seed of every choice");
 DEFINE_int32(writers, 1, "writer processes");
 DEFINE_int32(readers, 2, "reader processes");
 DEFINE_uint64(keys, 32, "keys, shared out among the writers");
-DEFINE_string(rdma, "", "address of an RDMA device: kvd serves there too, and all but every fourth reader and writer use it");
+DEFINE_string(rdma, "",
+              "address of an RDMA device: kvd serves there too, and all but every fourth reader "
+              "and writer use it");
 DEFINE_bool(stop_at_violation, true, "end at the first wrong answer");
 
 namespace kvd::test {
@@ -47,8 +53,10 @@ struct Score {
 
 struct Totals {
   alignas(64) uint64_t operations = 0;
-  uint64_t torn_reads = 0;
-  uint64_t moved_items = 0;
+  // Kept up to date all the time.
+  std::atomic<uint64_t> torn_reads{0};
+  std::atomic<uint64_t> moved_items{0};
+  // Of a reader that has ended.
   uint64_t stale_locations = 0;
   uint64_t location_hits = 0;
   uint64_t gets_by_request = 0;
@@ -63,9 +71,12 @@ struct Board {
   Totals totals[kProcessesMax];
 };
 
-void Violation(Board& board, const char* kind, uint64_t key, uint64_t got, uint64_t from, uint64_t to) {
-  std::fprintf(stderr, "torn_read_hunt: %s: key %lu, generation %lu returned, %lu to %lu were possible (seed %lu)\n",
-               kind, key, got, from, to, FLAGS_seed);
+void Violation(Board& board, const char* kind, uint64_t key, uint64_t got, uint64_t from,
+               uint64_t to) {
+  std::fprintf(
+      stderr,
+      "torn_read_hunt: %s: key %lu, generation %lu returned, %lu to %lu were possible (seed %lu)\n",
+      kind, key, got, from, to, FLAGS_seed);
   board.violations.fetch_add(1);
   if (FLAGS_stop_at_violation) board.stop.store(true);
 }
@@ -76,7 +87,8 @@ void Violation(Board& board, const char* kind, uint64_t key, uint64_t got, uint6
   std::_Exit(1);
 }
 
-std::unique_ptr<Client> ConnectOrFail(Board& board, const std::string& target, const ClientOptions& options) {
+std::unique_ptr<Client> ConnectOrFail(Board& board, const std::string& target,
+                                      const ClientOptions& options) {
   auto client = Client::Connect(target, options);
   if (!client.ok()) Fail(board, "connect", client.status());
   return *std::move(client);
@@ -108,10 +120,10 @@ void Write(Board& board, const std::string& target, int writer, Totals& totals) 
   }
 }
 
-// A value that was read must be one that the key may have had during the read, and never an older one than this reader
-// has seen before.
-void Check(Board& board, uint64_t key, const absl::Status& status, const std::string& value, uint64_t from, uint64_t to,
-           uint64_t& seen) {
+// A value that was read must be one that the key may have had during the read, and never an older
+// one than this reader has seen before.
+void Check(Board& board, uint64_t key, const absl::Status& status, const std::string& value,
+           uint64_t from, uint64_t to, uint64_t& seen) {
   if (absl::IsNotFound(status)) {
     if (!MayBeAbsent(std::max(from, seen), to)) Violation(board, "wrong miss", key, 0, from, to);
     return;
@@ -143,9 +155,12 @@ void Read(Board& board, const std::string& target, int reader, Totals& totals) {
     const absl::Status status = client->Get(HuntKey(key), value);
     const uint64_t to = board.scores[key].issued.load();
     Check(board, key, status, value, from, to, seen[key]);
-    ++totals.operations;
+    if (++totals.operations % 64 != 0) continue;
+    const ClientCounters counters = client->counters();
+    totals.torn_reads.store(counters.torn_reads, std::memory_order_relaxed);
+    totals.moved_items.store(counters.moved_items, std::memory_order_relaxed);
   }
-  const ClientCounters& counters = client->counters();
+  const ClientCounters counters = client->counters();
   totals.torn_reads = counters.torn_reads;
   totals.moved_items = counters.moved_items;
   totals.stale_locations = counters.stale_locations;
@@ -155,7 +170,8 @@ void Read(Board& board, const std::string& target, int reader, Totals& totals) {
 }
 
 Board& MakeBoard() {
-  void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     std::perror("torn_read_hunt: mmap");
     std::exit(1);
@@ -177,11 +193,14 @@ void Print(const Board& board) {
     reads.gets_by_request += totals.gets_by_request;
     reads.confirmations += totals.confirmations;
   }
-  std::printf("seed %lu\nwrites %lu\nreads %lu\ntorn_reads_seen %lu\nmoved_items_seen %lu\n", FLAGS_seed,
-              writes.operations, reads.operations, reads.torn_reads, reads.moved_items);
-  std::printf("location_hits %lu\nstale_locations %lu\ngets_by_request %lu\nconfirmations %lu\nwrong_answers %lu\n",
-              reads.location_hits, reads.stale_locations, reads.gets_by_request, reads.confirmations,
-              board.violations.load());
+  std::printf("seed %lu\nwrites %lu\nreads %lu\ntorn_reads_seen %lu\nmoved_items_seen %lu\n",
+              FLAGS_seed, writes.operations, reads.operations, reads.torn_reads.load(),
+              reads.moved_items.load());
+  std::printf(
+      "location_hits %lu\nstale_locations %lu\ngets_by_request %lu\nconfirmations "
+      "%lu\nwrong_answers %lu\n",
+      reads.location_hits, reads.stale_locations, reads.gets_by_request, reads.confirmations,
+      board.violations.load());
 }
 
 // Where process number `i` connects to.
@@ -190,11 +209,23 @@ std::string TargetOf(const KvdProcess& kvd, int i) {
   return over_rdma ? "rdma:" + FLAGS_rdma + ":7711" : kvd.target();
 }
 
+bool SawEnough(const Board& board) {
+  if (FLAGS_sightings == 0) return false;
+  uint64_t torn_reads = 0;
+  uint64_t moved_items = 0;
+  for (const Totals& totals : board.totals) {
+    torn_reads += totals.torn_reads.load(std::memory_order_relaxed);
+    moved_items += totals.moved_items.load(std::memory_order_relaxed);
+  }
+  return std::min(torn_reads, moved_items) >= FLAGS_sightings;
+}
+
 int Main() {
   Board& board = MakeBoard();
   KvdProcess kvd;
   std::vector<std::string> flags = {"--memory=64m"};
-  if (!FLAGS_rdma.empty()) flags.insert(flags.end(), {"--listen=" + FLAGS_rdma + ":7711", "--insecure"});
+  if (!FLAGS_rdma.empty())
+    flags.insert(flags.end(), {"--listen=" + FLAGS_rdma + ":7711", "--insecure"});
   if (absl::Status started = kvd.Start(FLAGS_kvd, flags); !started.ok()) {
     std::fprintf(stderr, "torn_read_hunt: %s\n", started.ToString().c_str());
     return 1;
@@ -212,8 +243,10 @@ int Main() {
     }
     children.push_back(child);
   }
-  const int64_t end_ns = RealClock::Get().NowMonotonicNs() + static_cast<int64_t>(FLAGS_seconds * 1e9);
-  while (!board.stop.load() && RealClock::Get().NowMonotonicNs() < end_ns) usleep(1000);
+  const int64_t end_ns =
+      RealClock::Get().NowMonotonicNs() + static_cast<int64_t>(FLAGS_seconds * 1e9);
+  while (!board.stop.load() && !SawEnough(board) && RealClock::Get().NowMonotonicNs() < end_ns)
+    usleep(1000);
   board.stop.store(true);
   bool failed = false;
   for (const pid_t child : children) {
@@ -231,8 +264,8 @@ int Main() {
 
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
-  if (FLAGS_keys == 0 || FLAGS_keys > kvd::test::kKeysMax || FLAGS_writers < 1 || FLAGS_readers < 1 ||
-      FLAGS_writers + FLAGS_readers > kvd::test::kProcessesMax) {
+  if (FLAGS_keys == 0 || FLAGS_keys > kvd::test::kKeysMax || FLAGS_writers < 1 ||
+      FLAGS_readers < 1 || FLAGS_writers + FLAGS_readers > kvd::test::kProcessesMax) {
     std::fprintf(stderr, "torn_read_hunt: 1 to 4096 keys, 1 to 64 processes\n");
     return 1;
   }
