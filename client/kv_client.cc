@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/internal/client_core.h"
+#include "client/internal/client_factory.h"
 #include "client/internal/connector.h"
 #include "client/internal/target.h"
 #include "common/base/status_macros.h"
@@ -13,12 +14,16 @@
 namespace kvd {
 namespace {
 
-absl::Status NoBuffer() { return absl::InvalidArgumentError("a buffer of no bytes: take one from AllocateBuffer"); }
+absl::Status NoBuffer() {
+  return absl::InvalidArgumentError("a buffer of no bytes: take one from AllocateBuffer");
+}
 
 }  // namespace
 
 Buffer::Buffer(std::shared_ptr<BufferMemory> memory) : memory_(std::move(memory)) {}
-char* Buffer::data() const { return memory_ == nullptr ? nullptr : reinterpret_cast<char*>(memory_->data()); }
+char* Buffer::data() const {
+  return memory_ == nullptr ? nullptr : reinterpret_cast<char*>(memory_->data());
+}
 size_t Buffer::size() const { return memory_ == nullptr ? 0 : memory_->size(); }
 bool Buffer::busy() const { return memory_.use_count() > 1; }
 
@@ -29,22 +34,33 @@ class Client::Impl : public ClientCore {
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() {
-  // In a child of fork() everything here is shared with the parent, whose session would end with it: left to the kernel.
+  // In a child of fork() everything here is shared with the parent, whose session would end with
+  // it: left to the kernel.
   if (impl_ != nullptr && impl_->forked()) static_cast<void>(impl_.release());
 }
 
-absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::string_view target, const ClientOptions& options) {
-  if (options.deadline.count() <= 0) return absl::InvalidArgumentError("the deadline must be longer than zero");
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::string_view target,
+                                                        const ClientOptions& options) {
+  return ClientFactory::Connect(target, options, OpenChannel);
+}
+
+absl::StatusOr<std::unique_ptr<Client>> ClientFactory::Connect(std::string_view target,
+                                                               const ClientOptions& options,
+                                                               ChannelOpener opener) {
+  if (options.deadline.count() <= 0)
+    return absl::InvalidArgumentError("the deadline must be longer than zero");
   KVD_ASSIGN_OR_RETURN(std::vector<Target> targets, ParseTargets(target));
-  KVD_ASSIGN_OR_RETURN(Connector connector, Connector::Create(std::move(targets), options));
-  auto impl = std::make_unique<Impl>(std::move(connector), options);
+  KVD_ASSIGN_OR_RETURN(Connector connector,
+                       Connector::Create(std::move(targets), options, std::move(opener)));
+  auto impl = std::make_unique<Client::Impl>(std::move(connector), options);
   KVD_RETURN_IF_ERROR(impl->Open(impl->DeadlineNs({})));
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 
 // --- Reading ---
 
-absl::Status Client::Get(std::string_view key, std::string& value, ItemInfo* info, const OperationOptions& options) {
+absl::Status Client::Get(std::string_view key, std::string& value, ItemInfo* info,
+                         const OperationOptions& options) {
   return impl_->WithItem(key, options, [&value, info](const ItemView& item) {
     // A value of the same length as the last one takes no call into the string.
     if (value.size() == item.value.size()) {
@@ -63,7 +79,8 @@ absl::StatusOr<std::string> Client::Get(std::string_view key, const OperationOpt
   return value;
 }
 
-absl::StatusOr<size_t> Client::GetInto(std::string_view key, std::span<char> buffer, const OperationOptions& options) {
+absl::StatusOr<size_t> Client::GetInto(std::string_view key, std::span<char> buffer,
+                                       const OperationOptions& options) {
   size_t length = 0;
   KVD_RETURN_IF_ERROR(impl_->WithItem(key, options, [buffer, &length](const ItemView& item) {
     length = item.value.size();
@@ -77,7 +94,8 @@ absl::StatusOr<size_t> Client::GetInto(std::string_view key, std::span<char> buf
   return length;
 }
 
-absl::StatusOr<size_t> Client::GetInto(std::string_view key, const Buffer& buffer, const OperationOptions& options) {
+absl::StatusOr<size_t> Client::GetInto(std::string_view key, const Buffer& buffer,
+                                       const OperationOptions& options) {
   if (buffer.memory_ == nullptr) return NoBuffer();
   return impl_->GetInto(key, buffer.memory_, options);
 }
@@ -88,7 +106,8 @@ absl::StatusOr<Buffer> Client::AllocateBuffer(size_t bytes) {
 }
 
 absl::StatusOr<bool> Client::Exists(std::string_view key, const OperationOptions& options) {
-  const absl::Status status = impl_->WithItem(key, options, [](const ItemView&) { return absl::OkStatus(); });
+  const absl::Status status =
+      impl_->WithItem(key, options, [](const ItemView&) { return absl::OkStatus(); });
   if (status.ok()) return true;
   if (absl::IsNotFound(status)) return false;
   return status;
@@ -101,14 +120,15 @@ absl::Status Client::MultiGet(std::span<const std::string_view> keys, std::span<
 
 // --- Writing ---
 
-absl::StatusOr<WriteResult> Client::Put(std::string_view key, std::string_view value, const WriteOptions& options) {
+absl::StatusOr<WriteResult> Client::Put(std::string_view key, std::string_view value,
+                                        const WriteOptions& options) {
   Request request;
   KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kPut, key, value, 0, options, request));
   return WriteResult{request.reply.version};
 }
 
-absl::StatusOr<WriteResult> Client::PutFrom(std::string_view key, const Buffer& buffer, size_t bytes,
-                                            const WriteOptions& options) {
+absl::StatusOr<WriteResult> Client::PutFrom(std::string_view key, const Buffer& buffer,
+                                            size_t bytes, const WriteOptions& options) {
   if (buffer.memory_ == nullptr) return NoBuffer();
   if (bytes > buffer.size()) return absl::InvalidArgumentError("more bytes than the buffer has");
   Request request;
@@ -122,20 +142,23 @@ absl::Status Client::Delete(std::string_view key, const WriteOptions& options) {
   return impl_->Write(Opcode::kDelete, key, {}, 0, options, request);
 }
 
-absl::StatusOr<IncrementResult> Client::Increment(std::string_view key, int64_t delta, const WriteOptions& options) {
+absl::StatusOr<IncrementResult> Client::Increment(std::string_view key, int64_t delta,
+                                                  const WriteOptions& options) {
   Request request;
   KVD_RETURN_IF_ERROR(
       impl_->Write(Opcode::kIncrement, key, {}, static_cast<uint64_t>(delta), options, request));
   return IncrementResult{static_cast<int64_t>(request.reply.result), request.reply.version};
 }
 
-absl::StatusOr<WriteResult> Client::Append(std::string_view key, std::string_view piece, const WriteOptions& options) {
+absl::StatusOr<WriteResult> Client::Append(std::string_view key, std::string_view piece,
+                                           const WriteOptions& options) {
   Request request;
   KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kAppend, key, piece, 0, options, request));
   return WriteResult{request.reply.version};
 }
 
-absl::StatusOr<WriteResult> Client::Prepend(std::string_view key, std::string_view piece, const WriteOptions& options) {
+absl::StatusOr<WriteResult> Client::Prepend(std::string_view key, std::string_view piece,
+                                            const WriteOptions& options) {
   Request request;
   KVD_RETURN_IF_ERROR(impl_->Write(Opcode::kPrepend, key, piece, 0, options, request));
   return WriteResult{request.reply.version};
@@ -172,14 +195,16 @@ std::vector<absl::StatusOr<WriteResult>> Client::MultiPut(std::span<const PutReq
   return results;
 }
 
-std::vector<absl::Status> Client::MultiDelete(std::span<const std::string_view> keys, const WriteOptions& options) {
+std::vector<absl::Status> Client::MultiDelete(std::span<const std::string_view> keys,
+                                              const WriteOptions& options) {
   std::vector<Request> requests(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) requests[i].key = keys[i];
   return impl_->WriteAll(Opcode::kDelete, requests, options);
 }
 
 absl::StatusOr<uint64_t> Client::Flush(std::string_view prefix, const OperationOptions& options) {
-  if (prefix.size() > kKeyBytesMax) return absl::InvalidArgumentError("the prefix is longer than any key");
+  if (prefix.size() > kKeyBytesMax)
+    return absl::InvalidArgumentError("the prefix is longer than any key");
   uint64_t deleted = 0;
   for (uint64_t cursor = 0;;) {
     Request request;
@@ -199,13 +224,16 @@ void Client::StartGet(std::string_view key, Async async, const OperationOptions&
   impl_->StartGet(key, nullptr, nullptr, std::move(async), options);
 }
 
-void Client::StartGetInto(std::string_view key, std::span<char> buffer, Async async, const OperationOptions& options) {
+void Client::StartGetInto(std::string_view key, std::span<char> buffer, Async async,
+                          const OperationOptions& options) {
   impl_->StartGet(key, &buffer, nullptr, std::move(async), options);
 }
 
-void Client::StartGetInto(std::string_view key, const Buffer& buffer, Async async, const OperationOptions& options) {
+void Client::StartGetInto(std::string_view key, const Buffer& buffer, Async async,
+                          const OperationOptions& options) {
   const std::span<char> nothing;
-  impl_->StartGet(key, buffer.memory_ == nullptr ? &nothing : nullptr, buffer.memory_, std::move(async), options);
+  impl_->StartGet(key, buffer.memory_ == nullptr ? &nothing : nullptr, buffer.memory_,
+                  std::move(async), options);
 }
 
 void Client::StartPutFrom(std::string_view key, const Buffer& buffer, size_t bytes, Async async,
@@ -214,7 +242,8 @@ void Client::StartPutFrom(std::string_view key, const Buffer& buffer, size_t byt
   impl_->StartPutFrom(key, buffer.memory_, bytes, std::move(async), options);
 }
 
-void Client::StartPut(std::string_view key, std::string_view value, Async async, const WriteOptions& options) {
+void Client::StartPut(std::string_view key, std::string_view value, Async async,
+                      const WriteOptions& options) {
   impl_->StartWrite(Opcode::kPut, key, value, 0, std::move(async), options);
 }
 
@@ -222,15 +251,19 @@ void Client::StartDelete(std::string_view key, Async async, const WriteOptions& 
   impl_->StartWrite(Opcode::kDelete, key, {}, 0, std::move(async), options);
 }
 
-void Client::StartIncrement(std::string_view key, int64_t delta, Async async, const WriteOptions& options) {
-  impl_->StartWrite(Opcode::kIncrement, key, {}, static_cast<uint64_t>(delta), std::move(async), options);
+void Client::StartIncrement(std::string_view key, int64_t delta, Async async,
+                            const WriteOptions& options) {
+  impl_->StartWrite(Opcode::kIncrement, key, {}, static_cast<uint64_t>(delta), std::move(async),
+                    options);
 }
 
-void Client::StartAppend(std::string_view key, std::string_view piece, Async async, const WriteOptions& options) {
+void Client::StartAppend(std::string_view key, std::string_view piece, Async async,
+                         const WriteOptions& options) {
   impl_->StartWrite(Opcode::kAppend, key, piece, 0, std::move(async), options);
 }
 
-void Client::StartPrepend(std::string_view key, std::string_view piece, Async async, const WriteOptions& options) {
+void Client::StartPrepend(std::string_view key, std::string_view piece, Async async,
+                          const WriteOptions& options) {
   impl_->StartWrite(Opcode::kPrepend, key, piece, 0, std::move(async), options);
 }
 
@@ -264,7 +297,8 @@ absl::StatusOr<std::chrono::nanoseconds> Client::Ping(const OperationOptions& op
   return std::chrono::nanoseconds(RealClock::Get().NowMonotonicNs() - before_ns);
 }
 
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(const OperationOptions& options) {
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(
+    const OperationOptions& options) {
   std::string text;
   for (uint64_t whole = 1; text.size() < whole;) {
     Request request;
@@ -282,7 +316,8 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(c
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos) return absl::DataLossError("a line of the statistics has no value");
+    if (space == std::string_view::npos)
+      return absl::DataLossError("a line of the statistics has no value");
     stats.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return stats;

@@ -183,6 +183,7 @@ struct ClientCounters {
 };
 
 class BufferMemory;
+class ClientFactory;
 
 // Memory that values are read into and written from without a copy in between. It is registered with each session that it is
 // used in, once, and outlives them. A handle; give it up (or the client) whenever you like: memory that an operation still
@@ -350,6 +351,7 @@ class Client {
   const std::string& target() const;
 
  private:
+  friend class ClientFactory;
   class Impl;
   explicit Client(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

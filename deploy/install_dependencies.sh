@@ -16,7 +16,7 @@ BUILD_PACKAGES=(
   libedit-dev nlohmann-json3-dev libmicrohttpd-dev libnuma-dev libssl-dev
 )
 TEST_PACKAGES=(
-  catch2 librapidcheck-dev libbenchmark-dev libfiu-dev
+  catch2 librapidcheck-dev libbenchmark-dev libfiu-dev valgrind
   python3 curl unicode-data
   # tests/softroce; the kernel of its guest is not installed
   qemu-system-x86 cpio kmod xz-utils iproute2 ibverbs-utils perftest

@@ -1,12 +1,16 @@
 #include "client/internal/client_core.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/internal/reply_status.h"
 #include "client/internal/scanner.h"
 #include "common/base/status_macros.h"
+#include "common/layout/bucket.h"
+#include "common/protocol/judge_item.h"
+#include "common/protocol/match_tags.h"
 
 namespace kvd {
 namespace {
@@ -29,8 +33,9 @@ absl::Status CheckKey(std::string_view key) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      key.empty() ? "the key is empty; keys have 1 to 4096 bytes"
-                  : absl::StrCat("the key has ", key.size(), " bytes; keys have 1 to ", kKeyBytesMax));
+      key.empty()
+          ? "the key is empty; keys have 1 to 4096 bytes"
+          : absl::StrCat("the key has ", key.size(), " bytes; keys have 1 to ", kKeyBytesMax));
 }
 
 absl::Status ClientCore::Forked() {
@@ -45,14 +50,81 @@ absl::Status ClientCore::Ready(int64_t deadline_ns) {
   return connection_.Ensure(deadline_ns);
 }
 
-absl::Status ClientCore::WithItemByMachine(std::string_view key, const OperationOptions& options, UseItem use) {
+const std::byte* ClientCore::ReadAtOnce(Session& session, GetMachine::Read read,
+                                        const OperationOptions& options, Begun& begun) {
+  const std::byte* const bytes = session.reader.ReadSoon(read);
+  if (bytes != nullptr || !session.reader.under_way()) return bytes;
+  begun.deadline_ns = DeadlineNs(options.deadline);
+  return session.reader.AwaitRead(begun.deadline_ns);
+}
+
+void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
+  ++counted_.gets;
+  ++counted_.hits;
+  // Neither of these ends the session, to which the item's bytes belong.
+  connection_.NoteHit(hash);
+  if (item.expiry_unix_us != 0) [[unlikely]]
+    RefreshClock();
+}
+
+[[gnu::flatten]] bool ClientCore::FindRemembered(Session& session, std::string_view key,
+                                                 uint64_t hash, Slot remembered,
+                                                 const OperationOptions& options, ItemView& item,
+                                                 Begun& begun) {
+  const RegionOffset location = LocationOf(remembered);
+  const uint64_t item_bytes = ItemBytesOf(remembered);
+  const std::byte* const bytes =
+      ReadAtOnce(session, {location, item_bytes, GetMachine::Into::kItem}, options, begun);
+  if (bytes == nullptr) return false;
+  if (JudgeItem({bytes, item_bytes}, session.Expect(location, key), item) != ItemVerdict::kCurrent)
+      [[unlikely]] {
+    session.locations.Forget(hash);
+    ++counted_.stale_locations;
+    return false;
+  }
+  ++counted_.location_hits;
+  CountHit(hash, item);
+  return true;
+}
+
+[[gnu::flatten]] bool ClientCore::FindInBucket(Session& session, std::string_view key,
+                                               uint64_t hash, const OperationOptions& options,
+                                               ItemView& item, Begun& begun) {
+  const RegionOffset bucket = session.map.OffsetOfBucketOf(hash);
+  const uint64_t bucket_bytes = session.map.geometry().bucket_bytes;
+  if (ToBytes(bucket) == 0 || !session.whole_buckets) return false;
+  const std::byte* const bytes =
+      ReadAtOnce(session, {bucket, bucket_bytes, GetMachine::Into::kBucket}, options, begun);
+  if (bytes == nullptr) return false;
+  begun.bucket = bucket;
+  begun.bucket_bytes = {bytes, bucket_bytes};
+  const auto& header = *reinterpret_cast<const BucketHeader*>(bytes);
+  const uint32_t matches = MatchTags(header.slots, SlotTag(hash));
+  if (matches == 0) return false;
+  const Slot slot = header.slots[std::countr_zero(matches)];
+  const uint64_t in_bucket =
+      ToBytes(LocationOf(slot)) - ToBytes(bucket);  // wraps to huge below the bucket
+  const uint64_t item_bytes = ItemBytesOf(slot);
+  if (in_bucket >= bucket_bytes || item_bytes > bucket_bytes - in_bucket) return false;
+  const ItemExpectation expected = session.Expect(LocationOf(slot), key);
+  if (JudgeItem({bytes + in_bucket, item_bytes}, expected, item) != ItemVerdict::kCurrent)
+    return false;
+  session.locations.Remember(hash, slot);
+  CountHit(hash, item);
+  return true;
+}
+
+absl::Status ClientCore::WithItemByMachine(std::string_view key, const OperationOptions& options,
+                                           Begun begun, UseItem use) {
   KVD_RETURN_IF_ERROR(CheckKey(key));
-  const int64_t deadline_ns = DeadlineNs(options.deadline);
+  if (begun.deadline_ns == kDeadlineUnknown) begun.deadline_ns = DeadlineNs(options.deadline);
+  const int64_t deadline_ns = begun.deadline_ns;
   ++counted_.gets;
   for (;;) {
     KVD_RETURN_IF_ERROR(Ready(deadline_ns));
     connection_.session()->reader.AllowForSize(options.deadline.count() == 0);
-    absl::Status status = FindItem(*connection_.session(), key, deadline_ns, use);
+    absl::Status status = FindItem(*connection_.session(), key, begun, use);
+    begun.bucket_bytes = {};
     if (status.ok()) {
       ++counted_.hits;
       return status;
@@ -67,7 +139,8 @@ absl::Status ClientCore::WithItemByMachine(std::string_view key, const Operation
   }
 }
 
-absl::StatusOr<size_t> ClientCore::GetInto(std::string_view key, const std::shared_ptr<BufferMemory>& buffer,
+absl::StatusOr<size_t> ClientCore::GetInto(std::string_view key,
+                                           const std::shared_ptr<BufferMemory>& buffer,
                                            const OperationOptions& options) {
   size_t length = 0;
   into_ = buffer;
@@ -81,7 +154,8 @@ absl::StatusOr<size_t> ClientCore::GetInto(std::string_view key, const std::shar
   return length;
 }
 
-absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_t deadline_ns, UseItem use) {
+absl::Status ClientCore::FindItem(Session& session, std::string_view key, const Begun& begun,
+                                  UseItem use) {
   if (into_ != nullptr) [[unlikely]] {
     if (!session.mapped()) KVD_RETURN_IF_ERROR(into_->RegisterWith(session.registrar).status());
     session.reader.PlaceItemsIn(into_, key.size());
@@ -89,13 +163,19 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, int64_
   const uint64_t hash = session.Hash(key);
   const Slot remembered = session.locations.Find(hash);
   GetMachine& machine = session.machine;
-  const GetMachine::Need first =
+  GetMachine::Need first =
       remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
-  // Loads from a mapped region take a bounded number of rounds, so no deadline is needed until the server is asked.
-  KVD_ASSIGN_OR_RETURN(const GetMachine::Need need,
-                       session.reader.Run(machine, first, session.mapped() ? kNoDeadline : deadline_ns));
+  const bool read_already = !begun.bucket_bytes.empty() && first == GetMachine::Need::kRead &&
+                            machine.read().offset == begun.bucket &&
+                            machine.read().length == begun.bucket_bytes.size();
+  if (read_already) first = machine.Resume(begun.bucket_bytes);
+  // Loads from a mapped region take a bounded number of rounds, so no deadline is needed until the
+  // server is asked.
+  KVD_ASSIGN_OR_RETURN(
+      const GetMachine::Need need,
+      session.reader.Run(machine, first, session.mapped() ? kNoDeadline : begun.deadline_ns));
   if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
-  if (need != GetMachine::Need::kFound) return FindItemByRequest(key, deadline_ns, use);
+  if (need != GetMachine::Need::kFound) return FindItemByRequest(key, begun.deadline_ns, use);
   if (machine.slot() == remembered) {
     ++counted_.location_hits;
   } else {
@@ -119,7 +199,8 @@ absl::Status ClientCore::FindItemByRequest(std::string_view key, int64_t deadlin
   return UseGetReply(key, request_, deadline_ns, use);
 }
 
-absl::Status ClientCore::UseGetReply(std::string_view key, const Request& request, int64_t deadline_ns, UseItem use) {
+absl::Status ClientCore::UseGetReply(std::string_view key, const Request& request,
+                                     int64_t deadline_ns, UseItem use) {
   const ReplyHeader& reply = request.reply;
   if ((reply.flags & kReplyInline) != 0) {
     ItemView item;
@@ -138,7 +219,8 @@ absl::Status ClientCore::UseGetReply(std::string_view key, const Request& reques
     const uint64_t hash = session->Hash(key);
     KVD_ASSIGN_OR_RETURN(
         const GetMachine::Need need,
-        session->reader.Run(machine, machine.StartHeld(key, hash, reply.slot, reply.version), deadline_ns));
+        session->reader.Run(machine, machine.StartHeld(key, hash, reply.slot, reply.version),
+                            deadline_ns));
     Release(connection_.requests());
     if (need == GetMachine::Need::kFound) {
       const absl::Status used = use(machine.item());
@@ -147,7 +229,8 @@ absl::Status ClientCore::UseGetReply(std::string_view key, const Request& reques
     }
     if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
   }
-  // The session, or the lease, ended before the item was read. The loop ends with the deadline that Call keeps.
+  // The session, or the lease, ended before the item was read. The loop ends with the deadline that
+  // Call keeps.
   return FindItemByRequest(key, deadline_ns, use);
 }
 
@@ -166,8 +249,9 @@ void ClientCore::Await(std::span<Request> requests, int64_t deadline_ns) {
       if (connection_.Wait(deadline_ns).ok()) continue;
       connection_.Advance();
       if (request.done) break;
-      request.status = StatusOfWithdrawn(connection_.requests().Withdraw(request), request.header.opcode,
-                                         connection_.connector().last_error());
+      request.status =
+          StatusOfWithdrawn(connection_.requests().Withdraw(request), request.header.opcode,
+                            connection_.connector().last_error());
     }
   }
 }
@@ -194,7 +278,8 @@ bool ClientCore::PrepareToSleep() {
   int64_t until_ns = async_.next_deadline_ns();
   Session* const session = connection_.session();
   if (session == nullptr) {
-    if (async_.outstanding() != 0) until_ns = std::min(until_ns, connection_.connector().next_attempt_ns());
+    if (async_.outstanding() != 0)
+      until_ns = std::min(until_ns, connection_.connector().next_attempt_ns());
     events_->SetTimer(until_ns);
     asleep_ = true;
     return true;
@@ -217,7 +302,8 @@ bool ClientCore::PrepareToSleep() {
 void ClientCore::FinishSleep() {
   if (!std::exchange(asleep_, false)) return;
   events_->SetTimer(INT64_MAX);
-  if (Session* session = connection_.session(); session != nullptr && watched_session_ == connection_.sessions()) {
+  if (Session* session = connection_.session();
+      session != nullptr && watched_session_ == connection_.sessions()) {
     session->channel->FinishSleep();
     connection_.EndIfBroken();
   }
@@ -228,14 +314,16 @@ size_t ClientCore::Poll(std::span<Completion> completions) {
   if (forked()) return 0;
   FinishSleep();
   // Somebody who only ever polls learns here of a session that ended without a word.
-  if (Session* session = connection_.session(); session != nullptr && ++polls_ % kPollsPerLook == 0) {
+  if (Session* session = connection_.session();
+      session != nullptr && ++polls_ % kPollsPerLook == 0) {
     session->channel->FinishSleep();
     connection_.EndIfBroken();
   }
   if (connection_.session() == nullptr && async_.outstanding() != 0) {
     // Attempts to connect are made here; one that is not due yet costs a look at the clock.
     if (connection_.connector().next_attempt_ns() <= NowNs()) {
-      if (const absl::Status made = connection_.Wait(async_.next_deadline_ns()); !made.ok()) async_.FailWaiting(made);
+      if (const absl::Status made = connection_.Wait(async_.next_deadline_ns()); !made.ok())
+        async_.FailWaiting(made);
     }
   }
   connection_.Advance();
@@ -263,15 +351,19 @@ size_t ClientCore::Wait(std::span<Completion> completions, int64_t timeout_ns) {
   }
 }
 
-absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const ScanOptions& options) {
-  const int64_t deadline_ns = options.deadline.count() > 0 ? DeadlineNs(options.deadline) : kNoDeadline;
+absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit,
+                                             const ScanOptions& options) {
+  const int64_t deadline_ns =
+      options.deadline.count() > 0 ? DeadlineNs(options.deadline) : kNoDeadline;
   KVD_RETURN_IF_ERROR(Ready(options.deadline.count() > 0 ? deadline_ns : DeadlineNs({})));
   Session& session = *connection_.session();
-  KVD_ASSIGN_OR_RETURN(ScanPosition position, ParseCursor(options.cursor, session.map.geometry().incarnation));
+  KVD_ASSIGN_OR_RETURN(ScanPosition position,
+                       ParseCursor(options.cursor, session.map.geometry().incarnation));
   Scanner scanner(session.map, session.reader, deadline_ns);
   const absl::Status status = scanner.Run(position, options.count, [&](const ItemView& item) {
     if (!item.key.starts_with(options.prefix)) return Scanner::Answer::kSkip;
-    return visit(item.key, item.value, InfoOf(item)) ? Scanner::Answer::kNext : Scanner::Answer::kStop;
+    return visit(item.key, item.value, InfoOf(item)) ? Scanner::Answer::kNext
+                                                     : Scanner::Answer::kStop;
   });
   session.reader.DoneWithBytes();
   // What was not met was not there, which is nothing that a dead kvd's memory can say.
@@ -283,8 +375,8 @@ absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit, const
   return FormatCursor(position, session.map.geometry().incarnation);
 }
 
-// Called while the caller holds an item's bytes, so this must not end the session. Also takes the answer to
-// an earlier question.
+// Called while the caller holds an item's bytes, so this must not end the session. Also takes the
+// answer to an earlier question.
 void ClientCore::RefreshClock() {
   connection_.RefreshClock();
   if (connection_.clock_asked()) connection_.PumpRequests();

@@ -41,14 +41,17 @@ class ClientCore : Connection::Listener {
   const Connection& connection() const { return connection_; }
   AsyncOperations& async() { return async_; }
 
-  // Finds the key's item and calls `use(const ItemView&)` while its bytes are valid. NotFound if there is none.
+  // Finds the key's item and calls `use(const ItemView&)` while its bytes are valid. NotFound if
+  // there is none.
   template <typename Use>
   absl::Status WithItem(std::string_view key, const OperationOptions& options, const Use& use) {
     ItemView item;
-    if (FindInWindow(key, item)) [[likely]] {
+    Begun begun;
+    if (FindAtOnce(key, options, item, begun)) [[likely]] {
       return use(item);
     }
-    return WithItemByMachine(key, options, [&use](const ItemView& found) { return use(found); });
+    return WithItemByMachine(key, options, begun,
+                             [&use](const ItemView& found) { return use(found); });
   }
 
   // The value lies at the buffer's beginning afterwards; returns its length.
@@ -58,32 +61,35 @@ class ClientCore : Connection::Listener {
   absl::Status MultiGet(std::span<const std::string_view> keys, std::span<GetResult> results,
                         const OperationOptions& options);
 
-  // Sends `request` and waits for its reply. Ok: answered, whatever the answer. `deadline_ns`: monotonic.
+  // Sends `request` and waits for its reply. Ok: answered, whatever the answer. `deadline_ns`:
+  // monotonic.
   absl::Status Call(Request& request, int64_t deadline_ns);
   // The same, and what the reply says.
   absl::Status CallForOk(Request& request, int64_t deadline_ns);
 
   // A write: one request, sent and answered.
   // `request.buffer` may be set: the payload then lies at its beginning.
-  absl::Status Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
-                     const WriteOptions& options, Request& request);
+  absl::Status Write(Opcode opcode, std::string_view key, std::string_view payload,
+                     uint64_t argument, const WriteOptions& options, Request& request);
 
   // Many writes of one kind at once: their keys and payloads are set.
-  std::vector<absl::Status> WriteAll(Opcode opcode, std::span<Request> requests, const WriteOptions& options);
-  absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info, const WriteOptions& options);
+  std::vector<absl::Status> WriteAll(Opcode opcode, std::span<Request> requests,
+                                     const WriteOptions& options);
+  absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info,
+                           const WriteOptions& options);
 
   // `into`: null, or the caller's memory.
-  void StartGet(std::string_view key, const std::span<char>* into, std::shared_ptr<BufferMemory> buffer, Async async,
-                const OperationOptions& options);
-  void StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory> buffer, size_t bytes, Async async,
-                    const WriteOptions& options);
+  void StartGet(std::string_view key, const std::span<char>* into,
+                std::shared_ptr<BufferMemory> buffer, Async async, const OperationOptions& options);
+  void StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory> buffer, size_t bytes,
+                    Async async, const WriteOptions& options);
   void RefuseStart(Async async, absl::Status status) {
     auto operation = std::make_unique<AsyncOperation>();
     operation->async = std::move(async);
     async_.Refuse(std::move(operation), std::move(status));
   }
-  void StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument, Async async,
-                  const WriteOptions& options);
+  void StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
+                  Async async, const WriteOptions& options);
 
   size_t Poll(std::span<Completion> completions);
   size_t Wait(std::span<Completion> completions, int64_t timeout_ns);
@@ -113,15 +119,40 @@ class ClientCore : Connection::Listener {
 
   using UseItem = absl::FunctionRef<absl::Status(const ItemView&)>;
 
-  // The usual case, in as few instructions as it takes: false says nothing about the key.
-  bool FindInWindow(std::string_view key, ItemView& item) {
+  static constexpr int64_t kDeadlineUnknown = 0;  // it takes a look at the clock
+
+  // What the quick way of a GET has done already when it gives up.
+  struct Begun {
+    int64_t deadline_ns = kDeadlineUnknown;
+    RegionOffset bucket{};                    // where these bytes were read, if there are any
+    std::span<const std::byte> bucket_bytes;  // the session's: until its next read
+  };
+
+  // The usual cases, in as few instructions as they take: false says nothing about the key.
+  bool FindAtOnce(std::string_view key, const OperationOptions& options, ItemView& item,
+                  Begun& begun) {
     Session* const session = connection_.session();
     if (forked() || session == nullptr || key.size() - 1 >= kKeyBytesMax) [[unlikely]] {
       return false;
     }
     const uint64_t hash = session->Hash(key);
-    return FindInWindow(*session, key, hash, item);
+    if (session->mapped()) return FindInWindow(*session, key, hash, item);
+    // A better target is looked for by the way that takes longer.
+    if (into_ != nullptr || session->target_index != 0) return false;
+    const Slot remembered = session->locations.Find(hash);
+    if (remembered == kEmptySlot) return FindInBucket(*session, key, hash, options, item, begun);
+    return FindRemembered(*session, key, hash, remembered, options, item, begun);
   }
+  // By one READ of exactly the item, or of its bucket with all that lies in it.
+  bool FindRemembered(Session& session, std::string_view key, uint64_t hash, Slot remembered,
+                      const OperationOptions& options, ItemView& item, Begun& begun);
+  bool FindInBucket(Session& session, std::string_view key, uint64_t hash,
+                    const OperationOptions& options, ItemView& item, Begun& begun);
+  // The bytes, or null: they could not be had at once, or in time.
+  const std::byte* ReadAtOnce(Session& session, GetMachine::Read read,
+                              const OperationOptions& options, Begun& begun);
+  void CountHit(uint64_t hash, const ItemView& item);
+
   bool FindInWindow(Session& session, std::string_view key, uint64_t hash, ItemView& item) {
     const Slot remembered = session.locations.Find(hash);
     Slot slot = remembered;
@@ -135,22 +166,26 @@ class ClientCore : Connection::Listener {
     }
     window_read_bytes_ += ItemBytesOf(slot);
     if (!session.window_get.ServerAlive()) return false;
-    if (item.expiry_unix_us != 0) [[unlikely]] RefreshClock();
+    if (item.expiry_unix_us != 0) [[unlikely]]
+      RefreshClock();
     connection_.NoteHit(hash);
     return true;
   }
 
-  [[gnu::noinline]] absl::Status WithItemByMachine(std::string_view key, const OperationOptions& options, UseItem use);
-  absl::Status FindItem(Session& session, std::string_view key, int64_t deadline_ns, UseItem use);
+  [[gnu::noinline]] absl::Status WithItemByMachine(std::string_view key,
+                                                   const OperationOptions& options, Begun begun,
+                                                   UseItem use);
+  absl::Status FindItem(Session& session, std::string_view key, const Begun& begun, UseItem use);
   absl::Status FindItemByRequest(std::string_view key, int64_t deadline_ns, UseItem use);
   // The item that the reply to a GET by request says, or leads to.
-  absl::Status UseGetReply(std::string_view key, const Request& request, int64_t deadline_ns, UseItem use);
-  void MultiGetInWindow(Session& session, std::span<const std::string_view> keys, std::span<GetResult> results,
-                        const OperationOptions& options);
+  absl::Status UseGetReply(std::string_view key, const Request& request, int64_t deadline_ns,
+                           UseItem use);
+  void MultiGetInWindow(Session& session, std::span<const std::string_view> keys,
+                        std::span<GetResult> results, const OperationOptions& options);
   absl::Status GetOne(std::string_view key, GetResult& result, const OperationOptions& options);
   // Checks key, payload and options of a write and fills its header.
-  absl::Status Prepare(Opcode opcode, std::string_view key, std::string_view payload, const WriteOptions& options,
-                       RequestHeader& header);
+  absl::Status Prepare(Opcode opcode, std::string_view key, std::string_view payload,
+                       const WriteOptions& options, RequestHeader& header);
   // Waits until all of `requests`, which were submitted, are done, or gives the rest up.
   void Await(std::span<Request> requests, int64_t deadline_ns);
   static absl::Status Forked();
@@ -166,9 +201,9 @@ class ClientCore : Connection::Listener {
   MultiGetter multi_get_;
   std::unique_ptr<EventSet> events_;
   uint32_t polls_ = 0;
-  uint64_t watched_session_ = 0;  // by its number
-  bool asleep_ = false;           // PrepareToSleep has returned true
-  Request request_;  // of the blocking operation at hand
+  uint64_t watched_session_ = 0;        // by its number
+  bool asleep_ = false;                 // PrepareToSleep has returned true
+  Request request_;                     // of the blocking operation at hand
   std::shared_ptr<BufferMemory> into_;  // where the GET at hand wants its value
   const uint32_t fork_generation_;
   uint64_t window_finds_ = 0;

@@ -36,24 +36,46 @@ absl::Status AsConnectError(const absl::Status& status) {
 
 }  // namespace
 
-Connector::Connector(std::vector<Target> targets, const ClientOptions& options, uint64_t client_id)
-    : targets_(std::move(targets)), options_(options), client_id_(client_id), random_(client_id) {
+absl::StatusOr<std::unique_ptr<ClientChannel>> OpenChannel(const Target& target, const Hello& hello,
+                                                           const ClientOptions& options,
+                                                           int64_t deadline_ns) {
+  if (target.kind == Target::Kind::kShm)
+    return ShmClientChannel::Connect(target.socket_path, hello, deadline_ns);
+  VerbsTarget verbs;
+  verbs.host = target.host;
+  verbs.port = target.port;
+  verbs.device = options.rdma_device;
+  verbs.connect = options.rdma_connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
+  verbs.gid_index = options.rdma_gid_index;
+  return VerbsClientChannel::Connect(verbs, hello, deadline_ns);
+}
+
+Connector::Connector(std::vector<Target> targets, const ClientOptions& options,
+                     ChannelOpener opener, uint64_t client_id)
+    : targets_(std::move(targets)),
+      options_(options),
+      opener_(std::move(opener)),
+      client_id_(client_id),
+      random_(client_id) {
   for (const Target& target : targets_) {
     if (!name_.empty()) name_ += ',';
     name_ += target.name;
   }
 }
 
-absl::StatusOr<Connector> Connector::Create(std::vector<Target> targets, const ClientOptions& options) {
+absl::StatusOr<Connector> Connector::Create(std::vector<Target> targets,
+                                            const ClientOptions& options, ChannelOpener opener) {
   KVD_ASSIGN_OR_RETURN(const uint64_t id, RandomU64FromOs());
-  return Connector(std::move(targets), options, id == 0 ? 1 : id);
+  return Connector(std::move(targets), options, std::move(opener), id == 0 ? 1 : id);
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(const Clock& clock, int64_t deadline_ns) {
+absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(const Clock& clock,
+                                                            int64_t deadline_ns) {
   return ConnectBefore(targets_.size(), clock, deadline_ns);
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectBefore(size_t index, const Clock& clock, int64_t deadline_ns) {
+absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectBefore(size_t index, const Clock& clock,
+                                                                  int64_t deadline_ns) {
   absl::Status error;
   for (size_t i = 0; i < index; ++i) {
     auto session = ConnectTo(i, clock, deadline_ns);
@@ -64,13 +86,15 @@ absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectBefore(size_t index, 
   return error;
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectTo(size_t index, const Clock& clock, int64_t deadline_ns) {
-  absl::StatusOr<std::unique_ptr<ClientChannel>> channel = OpenChannel(targets_[index], deadline_ns);
+absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectTo(size_t index, const Clock& clock,
+                                                              int64_t deadline_ns) {
+  absl::StatusOr<std::unique_ptr<ClientChannel>> channel =
+      opener_(targets_[index], MakeHello(), options_, deadline_ns);
   if (!channel.ok()) return AsConnectError(channel.status());
   return std::make_unique<Session>(*std::move(channel), index, options_, &clock);
 }
 
-absl::StatusOr<std::unique_ptr<ClientChannel>> Connector::OpenChannel(const Target& target, int64_t deadline_ns) {
+Hello Connector::MakeHello() const {
   Hello hello{};
   hello.magic = kHelloMagic;
   hello.version_min = kProtocolVersion;
@@ -79,17 +103,11 @@ absl::StatusOr<std::unique_ptr<ClientChannel>> Connector::OpenChannel(const Targ
   hello.credits_wanted = options_.credits;
   hello.pid = static_cast<uint32_t>(getpid());
   options_.name.copy(hello.name, sizeof(hello.name) - 1);
-  if (target.kind == Target::Kind::kShm) return ShmClientChannel::Connect(target.socket_path, hello, deadline_ns);
-  VerbsTarget verbs;
-  verbs.host = target.host;
-  verbs.port = target.port;
-  verbs.device = options_.rdma_device;
-  verbs.connect = options_.rdma_connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
-  verbs.gid_index = options_.rdma_gid_index;
-  return VerbsClientChannel::Connect(verbs, hello, deadline_ns);
+  return hello;
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Connector::Reconnect(const Clock& clock, int64_t deadline_ns) {
+absl::StatusOr<std::unique_ptr<Session>> Connector::Reconnect(const Clock& clock,
+                                                              int64_t deadline_ns) {
   if (!last_error_.ok() && RealClock::Get().NowMonotonicNs() < next_attempt_ns_) return last_error_;
   auto session = Connect(clock, deadline_ns);
   if (session.ok()) {

@@ -24,6 +24,9 @@ class ReadBuffer {
   ReadBuffer(const ReadBuffer&) = delete;
   ReadBuffer& operator=(const ReadBuffer&) = delete;
 
+  // Null if there are less than `bytes` so far.
+  std::byte* IfAtLeast(uint64_t bytes) const { return bytes <= size_ ? data_ : nullptr; }
+
   // At least `bytes` bytes, cache-line aligned. ResourceExhausted as ClientChannel::Allocate, which leaves the buffer empty.
   absl::StatusOr<std::byte*> AtLeast(uint64_t bytes) {
     if (bytes <= size_) [[likely]] {

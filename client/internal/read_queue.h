@@ -1,10 +1,12 @@
-// READs of a session whose region is remote, from whoever needs some: collected, posted as chains under one doorbell each,
-// and handed back to whom they belong when they have completed.
+// READs of a session whose region is remote, from whoever needs some: collected, posted as chains
+// under one doorbell each, and handed back to whom they belong when they have completed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <span>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/layout/units.h"
@@ -24,16 +26,48 @@ class ReadOwner {
   ~ReadOwner() = default;
 };
 
-// One READ. Belongs to whoever submits it, who keeps it and the memory it lands in until it is done: also past a deadline,
-// since only then the device will not touch that memory any more. A session that ends ends all of them.
+// One READ. Belongs to whoever submits it, who keeps it and the memory it lands in until it is
+// done: also past a deadline, since only then the device will not touch that memory any more. A
+// session that ends ends all of them.
 struct ReadTicket {
   RegionOffset offset{};
   uint64_t length = 0;
-  std::byte* into = nullptr;  // memory of the channel
+  std::byte* into = nullptr;   // memory of the channel
   ReadOwner* owner = nullptr;  // null: whoever submitted it looks at `done`
   void* context = nullptr;     // the owner's
   bool done = true;            // one that has an owner: and the owner has been told
   bool ok = false;             // once done: the bytes are there
+  ReadTicket* next = nullptr;  // the queue's, until it is done
+};
+
+// Tickets in the order in which they came, linked through themselves: no memory is needed for it.
+class ReadTicketList {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  ReadTicket& first() const { return *first_; }
+  void PushBack(ReadTicket& ticket) {
+    ticket.next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = &ticket;
+    last_ = &ticket;
+  }
+  ReadTicket& PopFront() { return *std::exchange(first_, first_->next); }
+  // False: it is not in the list.
+  bool Remove(ReadTicket& ticket) {
+    ReadTicket* before = nullptr;
+    for (ReadTicket* at = first_; at != nullptr; before = std::exchange(at, at->next)) {
+      if (at != &ticket) continue;
+      (before == nullptr ? first_ : before->next) = ticket.next;
+      if (last_ == &ticket) last_ = before;
+      return true;
+    }
+    return false;
+  }
+  // Everything before `ticket` goes; null: everything.
+  void DropBefore(ReadTicket* ticket) { first_ = ticket; }
+
+ private:
+  ReadTicket* first_ = nullptr;
+  ReadTicket* last_ = nullptr;
 };
 
 // One thread at a time; never blocks.
@@ -47,7 +81,7 @@ class ReadQueue {
   // To be posted by the next Pump.
   void Submit(ReadTicket& ticket) {
     ticket.done = false;
-    waiting_.push_back(&ticket);
+    waiting_.PushBack(ticket);
   }
 
   // Nobody wants its bytes any more. It is done at once if it was not posted; otherwise soon, however long it is, without
@@ -58,15 +92,32 @@ class ReadQueue {
   // what waits stays waiting.
   absl::Status Pump();
 
-  // Tells the owners of those that are done. True if there were any: they may have submitted more, to be posted before
-  // anybody waits.
+  // The quick way of one READ, if nothing else waits or is under way: posts it and polls for a
+  // little while. True: it is done and ok. Otherwise `ticket.done` tells: true, nothing was posted,
+  // or the READ failed; false, it is under way.
+  bool TryRead(ReadTicket& ticket) {
+    if (posted_ != 0 || !waiting_.empty()) return false;
+    ops_[0] =
+        ReadOp{ticket.offset, ticket.length, ticket.into, reinterpret_cast<uint64_t>(&ticket)};
+    if (!channel_.PostReads(std::span(ops_).first(1)).ok()) return false;
+    ++chains_;
+    for (int polls = 0; polls < kPollsAtOnce; ++polls) {
+      if (channel_.PollReads(std::span(completions_).first(1)) == 0) continue;
+      return ticket.ok = completions_[0].ok;
+    }
+    posted_ = 1;
+    ticket.done = false;
+    return false;
+  }
+
+  // Tells the owners of those that are done. True if there were any: they may have submitted more,
+  // to be posted before anybody waits.
   bool Dispatch() {
     const bool any = !finished_.empty();
     while (!finished_.empty()) {
-      ReadTicket* ticket = finished_.front();
-      finished_.pop_front();
-      ticket->done = true;
-      ticket->owner->OnRead(*ticket);
+      ReadTicket& ticket = finished_.PopFront();
+      ticket.done = true;
+      ticket.owner->OnRead(ticket);
     }
     return any;
   }
@@ -79,11 +130,17 @@ class ReadQueue {
  private:
   absl::Status Post();
 
+  static constexpr size_t kChainMax = 64;
+  static constexpr int kPollsAtOnce = 256;
+
   ClientChannel& channel_;
-  std::deque<ReadTicket*> waiting_;
-  std::deque<ReadTicket*> finished_;
+  ReadTicketList waiting_;
+  ReadTicketList finished_;
   size_t posted_ = 0;
   uint64_t chains_ = 0;
+  // Here rather than on the stack, where they would be cleared each time.
+  std::array<ReadOp, kChainMax> ops_;
+  std::array<ReadCompletion, 16> completions_;
 };
 
 }  // namespace kvd

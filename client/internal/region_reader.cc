@@ -16,7 +16,8 @@ namespace {
 
 constexpr uint64_t kItemBufferFloorBytes = 16384;
 constexpr uint64_t kScratchBufferFloorBytes = 1024;
-constexpr int kPauseRoundsMax = 8;  // up to 2^8 pauses, some microseconds; then the processor is given away as well
+constexpr int kPauseRoundsMax =
+    8;  // up to 2^8 pauses, some microseconds; then the processor is given away as well
 
 }  // namespace
 
@@ -24,9 +25,12 @@ RegionReader::RegionReader(ClientChannel& channel, ReadQueue& queue)
     : channel_(channel),
       queue_(queue),
       window_(channel.window()),
-      buffers_{{channel, kBucketBytesMax}, {channel, kItemBufferFloorBytes}, {channel, kScratchBufferFloorBytes}} {}
+      buffers_{{channel, kBucketBytesMax},
+               {channel, kItemBufferFloorBytes},
+               {channel, kScratchBufferFloorBytes}} {}
 
-absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachine::Need need, int64_t deadline_ns) {
+absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachine::Need need,
+                                                   int64_t deadline_ns) {
   int rounds = 0;
   int64_t allowed_ns = 0;
   while (need == GetMachine::Need::kRead) {
@@ -46,7 +50,18 @@ absl::StatusOr<GetMachine::Need> RegionReader::Run(GetMachine& machine, GetMachi
   return need;
 }
 
-absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::Read& read, int64_t deadline_ns) {
+absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::Read& read,
+                                                              int64_t deadline_ns) {
+  if (window_.empty() && place_ == nullptr && ticket_.done) {
+    landing_ = nullptr;
+    std::byte* const into = buffers_[static_cast<size_t>(read.into)].IfAtLeast(read.length);
+    if (into != nullptr) {
+      const bool done = ReadQuickly(read.offset, read.length, into);
+      const bool under_way = !ticket_.done;
+      if (under_way) KVD_RETURN_IF_ERROR(FinishRead(deadline_ns));
+      if (done || under_way) return std::span<const std::byte>(into, read.length);
+    }
+  }
   if (!ticket_.done) [[unlikely]] {
     // Given up at its deadline: until it completes it may still land in a buffer, and over bytes judged in the meantime.
     KVD_RETURN_IF_ERROR(AwaitDone(deadline_ns));
@@ -77,11 +92,16 @@ absl::StatusOr<std::byte*> RegionReader::PlaceOf(const GetMachine::Read& read) {
   return buffers_[static_cast<size_t>(read.into)].AtLeast(read.length);
 }
 
-absl::Status RegionReader::PostAndWait(const GetMachine::Read& read, std::byte* into, int64_t deadline_ns) {
+absl::Status RegionReader::PostAndWait(const GetMachine::Read& read, std::byte* into,
+                                       int64_t deadline_ns) {
   ticket_.offset = read.offset;
   ticket_.length = read.length;
   ticket_.into = into;
   queue_.Submit(ticket_);
+  return FinishRead(deadline_ns);
+}
+
+absl::Status RegionReader::FinishRead(int64_t deadline_ns) {
   if (absl::Status done = AwaitDone(deadline_ns); !done.ok()) {
     queue_.GiveUp(ticket_);  // so that the next one need not wait for all of it
     return done;
@@ -105,14 +125,16 @@ absl::Status RegionReader::AwaitDone(int64_t deadline_ns) {
 
 absl::Status RegionReader::CheckAlive() {
   if (window_.empty()) return absl::OkStatus();  // a READ that completed is proof enough
-  // Its partner is the kernel, which marks the lifeline before it releases what lets the next kvd start.
+  // Its partner is the kernel, which marks the lifeline before it releases what lets the next kvd
+  // start.
   LoadFence();
   const auto* superblock = reinterpret_cast<const Superblock*>(window_.data());
   if (LifelineAlive(__atomic_load_n(&superblock->lifeline.word, __ATOMIC_RELAXED))) [[likely]] {
     return absl::OkStatus();
   }
   const absl::Status status = channel_.status();
-  return status.ok() ? absl::UnavailableError("kvd is gone; connect again when it is back") : status;
+  return status.ok() ? absl::UnavailableError("kvd is gone; connect again when it is back")
+                     : status;
 }
 
 absl::Status RegionReader::BackOff(int round, int64_t deadline_ns) {

@@ -18,6 +18,7 @@
 #include "common/base/hash.h"
 #include "common/layout/item.h"
 #include "common/protocol/handshake.h"
+#include "common/protocol/judge_item.h"
 #include "common/transport/client_channel.h"
 
 namespace kvd {
@@ -28,6 +29,7 @@ struct Session {
           const Clock* server_clock)
       : channel(std::move(admitted)),
         target_index(target),
+        is_mapped(!channel->window().empty()),
         whole_buckets(options.read_whole_buckets || channel->window().empty()),
         map(GeometryOf(channel->welcome()),
             // A slot rounds sizes up by less than 1/128.
@@ -43,10 +45,14 @@ struct Session {
         hash_seed(map.geometry().hash_seed()) {}
 
   uint64_t Hash(std::string_view key) const { return HashKey(key, hash_seed); }
-  bool mapped() const { return !channel->window().empty(); }
+  bool mapped() const { return is_mapped; }
+  ItemExpectation Expect(RegionOffset location, std::string_view key) const {
+    return {map.geometry().incarnation, location, key, 0, map.server_clock()};
+  }
 
   std::unique_ptr<ClientChannel> channel;
   const size_t target_index;  // which of the client's targets it leads to
+  const bool is_mapped;
   const bool whole_buckets;
   RegionMap map;
   ReadQueue reads;

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Counts the instructions of GETs and PUTs and compares them with what is written down.
+
+usage: instructions_test.py DRIVER RECORDED.json [--record]
+
+The counts do not depend on the clock, and hardly on the machine. RECORDED.json has the count of each case, per operation,
+and how far above it a case may be, in percent. A case that needs more fails; one that needs a lot less asks to be written
+down anew, so that it stays guarded: --record does that, in the file that is named.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def count(driver):
+    """Instructions per operation by case."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run(
+            ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--dump-instr=no",
+             f"--callgrind-out-file={folder}/out", driver],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if run.returncode != 0:
+            sys.exit(f"{driver} under valgrind: exit status {run.returncode}\n{run.stdout}")
+        counts = {}
+        for path in glob.glob(f"{folder}/out.*"):
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            trigger = re.search(r"^desc: Trigger: Client Request: (\d+) (.*)$", text, re.M)
+            total = re.search(r"^(?:summary|totals): (\d+)", text, re.M)
+            if trigger and total:
+                counts[trigger.group(2)] = int(total.group(1)) / int(trigger.group(1))
+        return counts
+
+
+def judge(counts, recorded):
+    """Lines for tests/run.sh, and whether all cases passed."""
+    margin = recorded["margin_percent"] / 100
+    lines, passed = [], True
+    for name, before in sorted(recorded["instructions"].items()):
+        now = counts.get(name)
+        problem = None
+        if now is None:
+            problem = "was not counted"
+        elif now > before * (1 + margin):
+            problem = f"{now:.0f} instructions, {before} are written down"
+        elif now < before * (1 - 2 * margin):
+            problem = f"{now:.0f} instructions, well below the {before} that are written down: --record"
+        passed &= problem is None
+        lines.append(f"KVD_CASE {'failed' if problem else 'passed'} Instructions: {name}" +
+                     (f": {problem}" if problem else f": {now:.0f}"))
+    for name in sorted(set(counts) - set(recorded["instructions"])):
+        passed = False
+        lines.append(f"KVD_CASE failed Instructions: {name}: nothing is written down: --record")
+    return lines, passed
+
+
+def main():
+    driver, path = sys.argv[1:3]
+    counts = count(os.path.abspath(driver))
+    with open(path, encoding="utf-8") as file:
+        recorded = json.load(file)
+    if "--record" in sys.argv[3:]:
+        recorded["instructions"] = {name: round(value) for name, value in sorted(counts.items())}
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(recorded, file, indent=2)
+            file.write("\n")
+        return 0
+    lines, passed = judge(counts, recorded)
+    print("\n".join(lines))
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

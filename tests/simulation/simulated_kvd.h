@@ -1,0 +1,61 @@
+// A kvd with its clients, all in one thread of one process: region, shards, pollers and admission
+// are the real ones, and so is everything of the client above its channel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/kv_client.h"
+#include "common/base/clock.h"
+#include "server/poller/poller.h"
+#include "server/session/admission_policy.h"
+#include "server/store/region.h"
+#include "server/store/shard.h"
+#include "tests/simulation/simulated_link.h"
+
+namespace kvd::test {
+
+class SimulatedKvd {
+ public:
+  struct Options {
+    uint64_t memory_bytes = uint64_t{64} << 20;
+    uint32_t pollers = 1;
+    bool evict = false;
+    uint64_t max_value_bytes = uint64_t{1} << 20;
+  };
+
+  static absl::StatusOr<std::unique_ptr<SimulatedKvd>> Create(const Options& options);
+  ~SimulatedKvd();
+
+  // `mapped`: as over shared memory; otherwise READs are posted. The client goes before this.
+  absl::StatusOr<std::unique_ptr<Client>> Connect(bool mapped, const ClientOptions& options = {});
+
+  // Every poller does one turn. False: none had anything to do.
+  bool Turn();
+
+  // Whether the instructions of the pollers' turns are counted (uncounted.h).
+  void set_count_turns(bool count) { count_turns_ = count; }
+
+  Poller& poller(size_t index) { return *pollers_[index]; }
+  SimulatedEndpoint& endpoint(size_t index) { return *endpoints_[index]; }
+
+ private:
+  explicit SimulatedKvd(const Options& options) : options_(options) {}
+  absl::Status Start();
+  absl::StatusOr<std::unique_ptr<ClientChannel>> Open(const Hello& hello, bool mapped);
+
+  const Options options_;
+  const Clock& clock_ = RealClock::Get();
+  std::unique_ptr<Region> region_;
+  std::unique_ptr<AdmissionPolicy> admission_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<std::unique_ptr<SimulatedEndpoint>> endpoints_;
+  std::vector<Poller*> peers_;
+  std::vector<std::unique_ptr<Poller>> pollers_;
+  size_t next_poller_ = 0;
+  bool count_turns_ = false;
+};
+
+}  // namespace kvd::test

@@ -1,0 +1,201 @@
+#include "tests/simulation/simulated_link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "tests/simulation/uncounted.h"
+
+namespace kvd::test {
+
+using Uncounted = Counting::Uncounted;
+
+void FrameQueue::Push(const FrameParts& frame) {
+  std::vector<std::byte> bytes;
+  if (!spare_.empty()) {
+    bytes = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  bytes.clear();
+  const auto append = [&bytes](std::span<const std::byte> part) {
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
+  append(frame.header);
+  append(std::as_bytes(std::span(frame.key)));
+  append(std::as_bytes(std::span(frame.payload)));
+  frames_.push_back(std::move(bytes));
+}
+
+std::span<const std::byte> FrameQueue::Pop() {
+  spare_.push_back(std::move(popped_));
+  popped_ = std::move(frames_.front());
+  frames_.pop_front();
+  return popped_;
+}
+
+void SimulatedEndpoint::Open(std::shared_ptr<SimulatedLink> link) {
+  channels_.emplace(ChannelId{next_channel_++}, Channel{std::move(link)});
+}
+
+size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
+  const Uncounted uncounted;
+  told_.clear();
+  size_t count = 0;
+  for (; count < events.size() && !pulled_.empty(); pulled_.pop_back()) {
+    events[count++] = pulled_.back();
+  }
+  for (auto at = channels_.begin(); at != channels_.end() && count < events.size();) {
+    Channel& channel = at->second;
+    SimulatedLink& link = *channel.link;
+    ServerEvent event;
+    event.channel = at->first;
+    if (!channel.announced) {
+      channel.announced = true;
+      event.kind = ServerEvent::Kind::kOpened;
+      event.hello = &link.hello;
+      event.peer = &link.peer;
+      event.session_id = link.welcome.session_id;
+      events[count++] = event;
+    } else if (link.over()) {
+      event.kind = ServerEvent::Kind::kClosed;
+      event.error = link.server_status.ok() ? &link.client_status : &link.server_status;
+      events[count++] = event;
+      told_.push_back(channel.link);
+      on_gone_(link.welcome.session_id);
+      at = channels_.erase(at);
+      continue;
+    } else if (!link.requests.empty()) {
+      event.kind = ServerEvent::Kind::kRequest;
+      event.frame = link.requests.Pop();
+      events[count++] = event;
+    }
+    ++at;
+  }
+  return count;
+}
+
+void SimulatedEndpoint::Reply(ChannelId channel, const FrameParts& frame) {
+  const Uncounted uncounted;
+  const auto found = channels_.find(channel);
+  if (found != channels_.end()) found->second.link->replies.Push(frame);
+}
+
+absl::Status SimulatedEndpoint::Pull(ChannelId channel, const PullSource& source, std::byte* into,
+                                     uint64_t pull_id) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return absl::InvalidArgumentError("the session is over");
+  const auto& buffers = found->second.link->buffers;
+  const auto buffer = buffers.find(source.key);
+  if (buffer == buffers.end()) return absl::InvalidArgumentError("no such buffer");
+  const uint64_t from = source.address - buffer->second.address;
+  const std::span<std::byte> bytes = buffer->second.bytes;
+  if (from > bytes.size() || source.length > bytes.size() - from) {
+    return absl::InvalidArgumentError("outside of the buffer");
+  }
+  std::memcpy(into, bytes.data() + from, source.length);
+  ServerEvent event;
+  event.kind = ServerEvent::Kind::kPullDone;
+  event.channel = channel;
+  event.pull_id = pull_id;
+  event.ok = true;
+  pulled_.push_back(event);
+  return absl::OkStatus();
+}
+
+void SimulatedEndpoint::Close(ChannelId channel, const absl::Status& reason) {
+  const auto found = channels_.find(channel);
+  if (found == channels_.end()) return;
+  SimulatedLink& link = *found->second.link;
+  if (link.server_status.ok()) link.server_status = reason;
+  if (link.client_status.ok()) link.client_status = absl::UnavailableError(reason.message());
+}
+
+SimulatedChannel::SimulatedChannel(std::shared_ptr<SimulatedLink> link, bool mapped,
+                                   std::function<bool()> turn)
+    : link_(std::move(link)), turn_(std::move(turn)) {
+  welcome_ = link_->welcome;
+  if (mapped) window_ = link_->region;
+}
+
+SimulatedChannel::~SimulatedChannel() {
+  if (link_->client_status.ok())
+    link_->client_status = absl::UnavailableError("the client has left");
+}
+
+absl::StatusOr<TransferBuffer> SimulatedChannel::Allocate(size_t bytes) {
+  KVD_ASSIGN_OR_RETURN(auto pages, SharedPages::Create(bytes));
+  return Register(std::move(pages));
+}
+
+absl::StatusOr<TransferBuffer> SimulatedChannel::Register(std::shared_ptr<SharedPages> pages) {
+  TransferBuffer buffer;
+  buffer.bytes = std::span(pages->base(), pages->length_bytes());
+  buffer.key = next_key_++;
+  buffer.address = reinterpret_cast<uint64_t>(pages->base());
+  link_->buffers.emplace(buffer.key, buffer);
+  pages_.emplace(buffer.key, std::move(pages));
+  return buffer;
+}
+
+void SimulatedChannel::Free(const TransferBuffer& buffer) {
+  link_->buffers.erase(buffer.key);
+  pages_.erase(buffer.key);
+}
+
+absl::Status SimulatedChannel::PostReads(std::span<const ReadOp> ops) {
+  const Uncounted uncounted;
+  if (!link_->client_status.ok()) return link_->client_status;
+  if (posted_.size() + ops.size() > kReadsMax) return absl::ResourceExhaustedError("READ depth");
+  for (const ReadOp& op : ops) {
+    const uint64_t offset = ToBytes(op.offset);
+    if (offset > link_->region.size() || op.length > link_->region.size() - offset) {
+      return absl::InvalidArgumentError("a READ outside of the region");
+    }
+  }
+  posted_.insert(posted_.end(), ops.begin(), ops.end());
+  return absl::OkStatus();
+}
+
+size_t SimulatedChannel::PollReads(std::span<ReadCompletion> completions) {
+  const Uncounted uncounted;
+  const size_t count = std::min(completions.size(), posted_.size());
+  for (size_t i = 0; i < count; ++i) {
+    const ReadOp& op = posted_[i];
+    std::memcpy(op.into, link_->region.data() + ToBytes(op.offset), op.length);
+    completions[i] = {op.id, true};
+  }
+  posted_.erase(posted_.begin(), posted_.begin() + static_cast<ptrdiff_t>(count));
+  return count;
+}
+
+absl::Status SimulatedChannel::Send(const FrameParts& frame) {
+  const Uncounted uncounted;
+  if (!link_->client_status.ok()) return link_->client_status;
+  if (frame.bytes() > welcome_.frame_bytes) return absl::InvalidArgumentError("too long a frame");
+  if (link_->credits_taken == welcome_.credits) return absl::ResourceExhaustedError("no credit");
+  ++link_->credits_taken;
+  link_->requests.Push(frame);
+  return absl::OkStatus();
+}
+
+std::span<const std::byte> SimulatedChannel::PollReply() {
+  const Uncounted uncounted;
+  if (link_->replies.empty()) return {};
+  --link_->credits_taken;
+  return link_->replies.Pop();
+}
+
+absl::Status SimulatedChannel::Wait(int64_t deadline_ns) {
+  const Uncounted uncounted;
+  while (posted_.empty() && link_->replies.empty()) {
+    if (!link_->client_status.ok()) return link_->client_status;
+    if (!turn_() && RealClock::Get().NowMonotonicNs() > deadline_ns) {
+      return absl::DeadlineExceededError("nobody has anything to do");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvd::test
