@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
@@ -115,18 +114,19 @@ std::string OrderByVersion(KeyHistory& history) {
 
 // `values_read`: what GETs returned; null if values do not name their writes.
 void FindCopies(KeyHistory& history, const std::unordered_set<uint64_t>* values_read) {
-  // Kind, value (none if nobody has read it), number, version, expiry, and how long it can act.
-  using Matter = std::tuple<OperationKind, std::optional<std::pair<Value::Kind, uint64_t>>, int64_t,
-                            uint64_t, int64_t, int64_t>;
+  // Kind, whether nobody has read the value, the value unless so, number, version, expiry, and how
+  // long it can act.
+  using Matter =
+      std::tuple<OperationKind, bool, Value::Kind, uint64_t, int64_t, uint64_t, int64_t, int64_t>;
   std::map<Matter, int> last;
   for (size_t i = 0; i < history.optional.size(); ++i) {
     const Operation& operation = history.optional[i];
     const bool blind = values_read != nullptr && WritesBlob(operation) &&
                        !values_read->contains(operation.written.word);
-    Matter matter{operation.kind,      std::pair(operation.written.kind, operation.written.word),
-                  operation.delta,     operation.compare_version,
-                  operation.expiry_ns, operation.effect_until_ns};
-    if (blind) std::get<1>(matter).reset();
+    const Matter matter{operation.kind,         blind,
+                        operation.written.kind, blind ? 0 : operation.written.word,
+                        operation.delta,        operation.compare_version,
+                        operation.expiry_ns,    operation.effect_until_ns};
     const auto [at, fresh] = last.emplace(matter, static_cast<int>(i));
     history.same_before.push_back(fresh ? -1 : std::exchange(at->second, static_cast<int>(i)));
   }
