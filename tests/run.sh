@@ -20,6 +20,7 @@
 #   KVD_CASE passed NAME
 #   KVD_CASE failed NAME
 #   KVD_CASE skipped NAME: REASON
+# and may print "KVD_CASE begins NAME" before it, by which a case that hung or crashed is named.
 # C++ tests do so through //tests/support:catch2_main; a shell or Python test prints them itself,
 # and exits with a status other than 0 when a case failed.
 set -euo pipefail
@@ -83,9 +84,18 @@ add_failure() {
   failures+=("FAILED: $1")
 }
 
+# unfinished_case LOG...: the case that began last and did not end, if there is one.
+unfinished_case() {
+  local log last
+  for log in "$@"; do
+    last=$(grep -aoE 'KVD_CASE (begins|passed|failed|skipped) .*' "$log" 2>/dev/null | tail -n 1)
+    [[ $last != 'KVD_CASE begins '* ]] || printf '%s\n' "${last#KVD_CASE begins }"
+  done | tail -n 1
+}
+
 # count_cases LABEL STATUS LOG...: adds up what a target reported.
 count_cases() {
-  local label=$1 status=$2 line outcome
+  local label=$1 status=$2 line outcome unfinished
   local cases=0 target_failed=0
   shift 2
   case $status in
@@ -105,7 +115,12 @@ count_cases() {
     esac
   done < <(cat "$@" 2>/dev/null | grep -aoE 'KVD_CASE (passed|failed|skipped) .*' || true)
   if [[ $status != PASSED ]]; then
-    [[ $target_failed -eq 1 ]] || add_failure "$label: ${status:-not run}"
+    unfinished=$(unfinished_case "$@")
+    if [[ -n $unfinished ]]; then
+      add_failure "$label: $status in $unfinished"
+    elif [[ $target_failed -eq 0 ]]; then
+      add_failure "$label: ${status:-not run}"
+    fi
   elif [[ $cases -eq 0 ]]; then
     add_failure "$label: ran no test case"
   elif [[ $target_failed -eq 1 ]]; then
@@ -117,7 +132,7 @@ count_cases() {
 show_logs() {
   echo "==== output of $1"
   shift
-  cat "$@" 2>/dev/null | grep -avE '^(KVD_CASE passed .*|)$' || true
+  cat "$@" 2>/dev/null | grep -avE '^(KVD_CASE (begins|passed) .*|)$' || true
 }
 
 # finish: prints the result and exits.

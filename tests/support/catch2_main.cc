@@ -23,8 +23,9 @@ const char* Environment(const char* name) {
   return value != nullptr && *value != '\0' ? value : nullptr;
 }
 
-// Tells tests/run.sh how each test case ended. Only under Bazel, which sets TEST_TARGET: a person
-// who starts the binary by hand reads Catch2's own report.
+// Tells tests/run.sh which test case begins, so that one that hangs or crashes is known, and how it
+// ended. Only under Bazel, which sets TEST_TARGET: a person who starts the binary by hand reads
+// Catch2's own report.
 class CaseLines : public Catch::TestEventListenerBase {
  public:
   using TestEventListenerBase::TestEventListenerBase;
@@ -32,6 +33,9 @@ class CaseLines : public Catch::TestEventListenerBase {
   void testCaseStarting(const Catch::TestCaseInfo& info) override {
     TestEventListenerBase::testCaseStarting(info);
     SkipReason().reset();
+    if (Environment("TEST_TARGET") != nullptr) {
+      std::cout << "\nKVD_CASE begins " << info.name << std::endl;
+    }
   }
 
   void testCaseEnded(const Catch::TestCaseStats& stats) override {

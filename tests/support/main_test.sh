@@ -57,6 +57,7 @@ run "fails before it skips"
 check "a failure is not hidden by a later skip" reported "KVD_CASE failed fails before it skips"
 run aborts
 check "a crash is seen in the exit status" test "$status" -ne 0
+check "a crash leaves the name of its case" reported "KVD_CASE begins aborts"
 run "no such case"
 check "running nothing is an error" test "$status" -ne 0
 

@@ -97,6 +97,17 @@ plant e "TIMEOUT in 60.0s" "case passed one"
 run
 check "a target that timed out counts as failed" says "FAILED: //unit:e: TIMEOUT"
 forget
+plant a "PASSED in 0.1s" "case begins one" "case passed one"
+plant e "TIMEOUT in 60.0s" "case begins one" "case passed one" "case begins it hangs: here" "noise"
+run
+check "a case that hung is named" says "FAILED: //unit:e: TIMEOUT in it hangs: here"
+check "a case that hung counts once" result "2 passed, 1 failed, 0 skipped" 1
+forget
+plant e "FAILED in 0.1s" "case begins one" "case failed one" "case begins it crashes"
+run
+check "a crash after a failed case is a second failure" says "FAILED: //unit:e: FAILED in it crashes"
+check "both count" result "0 passed, 2 failed, 0 skipped" 1
+forget
 plant a "PASSED in 0.1s" "case passed one"
 plant f "FAILED TO BUILD" "case passed by an earlier run"
 run
