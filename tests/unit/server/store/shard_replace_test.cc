@@ -2,7 +2,9 @@
 // that: merges take it along, evictions pass it over, and what the new value takes from it is
 // whole.
 #include <bit>
+#include <cstring>
 #include <string>
+#include <vector>
 
 #include "tests/model/test_store.h"
 #include "tests/support/test.h"
@@ -141,6 +143,47 @@ TEST_CASE("Replacing: an old item of the heap is passed over when all around it 
     REQUIRE(store.shard().stats().overwrites_moved == replaced + 1);
     REQUIRE(store.Get(key) == piece + std::string(3000, 'v'));
   }
+  KVD_REQUIRE_OK(store.CheckInvariants());
+}
+
+// No eviction here: it is the index that gives memory back, for the header of a chain.
+TEST_CASE("Replacing: a key that is committed follows its bucket where a merge takes that") {
+  TestStore store({.memory_bytes = 8 * kMiB});
+  Shard& shard = store.shard();
+  for (uint64_t i = 0; i < 20'000; ++i) store.Put(KeyOf(i), "v");
+  while (shard.Work()) continue;
+  for (uint64_t i = 0; i < 20'000; ++i) store.Delete(KeyOf(i));
+  const uint32_t last = shard.buckets() - 1;
+  REQUIRE(last > 2 * store.region().geometry().buckets_per_segment());
+  const auto bucket_of = [&](const std::string& key) {
+    return ToNumber(BucketOf(store.Hash(key), last + 1));
+  };
+  // As many as the last bucket's header takes, and one more, which is not there yet.
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; keys.size() < kSlotsPerHeader + 1; ++i) {
+    std::string key = "k" + std::to_string(i);
+    if (bucket_of(key) == last) keys.push_back(std::move(key));
+  }
+  Reservation reservation;
+  REQUIRE(shard.Reserve(keys.back(), store.Hash(keys.back()), 3000, reservation).status ==
+          StoreStatus::kOk);
+  std::memset(reservation.value, 'r', 3000);
+  for (size_t i = 0; i + 1 < keys.size(); ++i) store.Put(keys[i], "v");
+  // Until not a page is free, nor room for a header in the last one; no allocation has failed.
+  std::vector<Reservation> fill;
+  const auto reserve_as_a_header = [&] {
+    const uint64_t value_bytes = kBucketHeaderBytes - kItemHeaderBytes - 1;
+    REQUIRE(shard.Reserve("f", store.Hash("f"), value_bytes, fill.emplace_back()).status ==
+            StoreStatus::kOk);
+    REQUIRE(ItemBytesOf(fill.back().slot) == kBucketHeaderBytes);
+  };
+  while (store.region().free_bytes() > 0) reserve_as_a_header();
+  for (uint32_t i = 1; i < kPageBytes / kBucketHeaderBytes; ++i) reserve_as_a_header();
+  REQUIRE(shard.stats().merges == 0);
+  REQUIRE(shard.Commit(reservation).status == StoreStatus::kOk);
+  CHECK(shard.stats().merges > 0);
+  CHECK(store.Get(keys.back()) == std::string(3000, 'r'));
+  for (const Reservation& reserved : fill) shard.Abort(reserved);
   KVD_REQUIRE_OK(store.CheckInvariants());
 }
 
