@@ -121,9 +121,10 @@ void ShmAcceptor::Watch(int fd) {
 }
 
 void ShmAcceptor::Refuse(int socket, WelcomeStatus status, std::string_view why) {
+  // Before the client can know.
+  options_.admission->CountRefusal();
   const Welcome refusal = MakeRefusal(status, why);
   SendPacket(socket, std::as_bytes(std::span(&refusal, 1)));
-  options_.admission->CountRefusal();
 }
 
 // Answers the oldest half-open client if it has spoken by now, and otherwise refuses it. False: it
