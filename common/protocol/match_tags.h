@@ -17,14 +17,18 @@ namespace kvd {
                                                  uint32_t tag) {
   uint32_t matches = 0;
 #if defined(__SSE2__)
-  // SSE2, which every x86-64 has, compares 32 bits: a word is equal if both of its halves are.
-  const __m128i mask = _mm_set1_epi64x(static_cast<int64_t>(kSlotTagMask));
-  const __m128i wanted = _mm_set1_epi64x(static_cast<int64_t>(uint64_t{tag} << kSlotTagShift));
-  for (uint32_t i = 0; i < kSlotsPerHeader; i += 2) {
-    const __m128i pair = _mm_loadu_si128(reinterpret_cast<const __m128i*>(slots + i));
-    const __m128i halves = _mm_cmpeq_epi32(_mm_and_si128(pair, mask), wanted);
-    const __m128i equal = _mm_and_si128(halves, _mm_shuffle_epi32(halves, 0xb1));
-    matches |= static_cast<uint32_t>(_mm_movemask_pd(_mm_castsi128_pd(equal))) << i;
+  // SSE2, which every x86-64 has. A tag lies in the upper half of a slot: those of four slots side
+  // by side.
+  const __m128i mask = _mm_set1_epi32(static_cast<int32_t>(kSlotTagMask >> 32));
+  const __m128i wanted = _mm_set1_epi32(static_cast<int32_t>(tag << (kSlotTagShift - 32)));
+  for (uint32_t i = 0; i < kSlotsPerHeader; i += 4) {
+    // The last two are met twice where the number of slots is not a multiple of four.
+    const uint32_t from = i + 4 <= kSlotsPerHeader ? i : kSlotsPerHeader - 4;
+    const __m128 low = _mm_loadu_ps(reinterpret_cast<const float*>(slots + from));
+    const __m128 high = _mm_loadu_ps(reinterpret_cast<const float*>(slots + from + 2));
+    const __m128i upper = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
+    const __m128i equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
+    matches |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << from;
   }
 #else
   for (uint32_t i = 0; i < kSlotsPerHeader; ++i) {

@@ -1,5 +1,6 @@
 #include "common/protocol/request_codec.h"
 
+#include <array>
 #include <cstring>
 
 #include "common/layout/units.h"
@@ -10,7 +11,7 @@ namespace {
 // What a request of each opcode may bring along.
 struct Rule {
   bool known = false;
-  bool key = false;           // it has one; a prefix may be empty
+  bool key = false;  // it has one; a prefix may be empty
   bool value = false;
   uint8_t flags = 0;
 };
@@ -41,7 +42,8 @@ constexpr Rule RuleOf(Opcode opcode) {
               .value = true,
               .flags = kWriteFlags | kRequestPull | kRequestIfPresent | kRequestIfVersion};
     case Opcode::kTouch:
-      return {.known = true, .key = true, .flags = kWriteFlags | kRequestIfVersion | kRequestWithValue};
+      return {
+          .known = true, .key = true, .flags = kWriteFlags | kRequestIfVersion | kRequestWithValue};
     case Opcode::kFlush:
       return {.known = true, .key = true};
     case Opcode::kStat:
@@ -51,14 +53,31 @@ constexpr Rule RuleOf(Opcode opcode) {
   return {};
 }
 
+// By opcode, the unknown ones included.
+constexpr std::array<Rule, 256> kRules = [] {
+  std::array<Rule, 256> rules{};
+  for (size_t opcode = 0; opcode < rules.size(); ++opcode) {
+    rules[opcode] = RuleOf(static_cast<Opcode>(opcode));
+  }
+  return rules;
+}();
+
+constexpr uint8_t kOptionFlags = kRequestExpiry | kRequestUserFlags | kRequestConditions;
+
 // A field without its flag is zero, with it it means something; at most one condition.
 FrameError CheckOptions(const RequestHeader& header) {
+  const bool none = (header.flags & kOptionFlags) == 0;
+  if (none && (header.expiry_unix_us | header.user_flags | header.compare_version) == 0)
+    return nullptr;
   const auto agrees = [&header](uint8_t flag, uint64_t field) {
     return ((header.flags & flag) != 0) == (field != 0);
   };
-  if (!agrees(kRequestExpiry, header.expiry_unix_us)) return "expiry without its flag, or the flag without expiry";
-  if (!agrees(kRequestUserFlags, header.user_flags)) return "user flags without their flag, or the flag without them";
-  if (!agrees(kRequestIfVersion, header.compare_version)) return "version without its flag, or the flag without version";
+  if (!agrees(kRequestExpiry, header.expiry_unix_us))
+    return "expiry without its flag, or the flag without expiry";
+  if (!agrees(kRequestUserFlags, header.user_flags))
+    return "user flags without their flag, or the flag without them";
+  if (!agrees(kRequestIfVersion, header.compare_version))
+    return "version without its flag, or the flag without version";
   const uint8_t conditions = header.flags & kRequestConditions;
   if ((conditions & (conditions - 1)) != 0) return "more than one condition";
   return nullptr;
@@ -67,14 +86,18 @@ FrameError CheckOptions(const RequestHeader& header) {
 }  // namespace
 
 FrameError DecodeRequest(std::span<const std::byte> frame, RequestView& request) {
-  request = {};
-  if (frame.size() < sizeof(RequestHeader)) return "frame is shorter than a request header";
+  request.key = {};
+  request.value = {};
+  if (frame.size() < sizeof(RequestHeader)) {
+    request.header = {};
+    return "frame is shorter than a request header";
+  }
   std::memcpy(&request.header, frame.data(), sizeof(RequestHeader));
   const RequestHeader& header = request.header;
   if (header.request_id == 0) return "request id is zero";
   if (header.reserved != 0) return "reserved field is not zero";
   const auto opcode = static_cast<Opcode>(header.opcode);
-  const Rule rule = RuleOf(opcode);
+  const Rule& rule = kRules[header.opcode];
   if (!rule.known) return "unknown opcode";
   if (rule.key) {
     if (header.key_len == 0 && opcode != Opcode::kFlush) return "key is empty";
@@ -102,8 +125,9 @@ FrameError DecodeReply(std::span<const std::byte> frame, ReplyView& reply) {
   if (frame.size() < sizeof(ReplyHeader)) return "frame is shorter than a reply header";
   std::memcpy(&reply.header, frame.data(), sizeof(ReplyHeader));
   if (reply.header.request_id == 0) return "request id is zero";
-  reply.payload = std::string_view(reinterpret_cast<const char*>(frame.data()) + sizeof(ReplyHeader),
-                                   frame.size() - sizeof(ReplyHeader));
+  reply.payload =
+      std::string_view(reinterpret_cast<const char*>(frame.data()) + sizeof(ReplyHeader),
+                       frame.size() - sizeof(ReplyHeader));
   if ((reply.header.flags & kReplyInline) != 0 && reply.header.value_len != reply.payload.size()) {
     return "inline value is not as long as its header says";
   }

@@ -30,7 +30,8 @@ class OnceOperations {
 
  private:
   // False: `outcome` is the answer, nothing is to be executed.
-  bool MayExecute(const RequestOrigin& origin, const RequestHeader& request, Outcome& outcome);
+  static bool MayExecute(ReplyCache::Client& client, const RequestOrigin& origin,
+                         const RequestHeader& request, Outcome& outcome);
 
   Operations operations_;
   ReplyCache replies_;

@@ -180,7 +180,7 @@ Outcome Operations::Exists(const RequestView& request, uint64_t hash) {
   return outcome;
 }
 
-Outcome Operations::Put(const RequestView& request, uint64_t hash) {
+[[gnu::flatten]] Outcome Operations::Put(const RequestView& request, uint64_t hash) {
   if (request.value.size() > limits_.max_value_bytes) return TooLarge(request.header);
   return OfWrite(request.header,
                  shard_.Put(request.key, hash, request.value, OptionsOf(request.header)));

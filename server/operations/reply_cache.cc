@@ -2,13 +2,12 @@
 
 namespace kvd {
 
-ReplyCache::Verdict ReplyCache::Judge(const RequestOrigin& origin, const RequestHeader& request,
-                                      Outcome& outcome) {
-  Client& client = clients_[origin.client_id];
-  if (origin.session_id < client.session_id) return Verdict::kSuperseded;
-  client.session_id = origin.session_id;
+ReplyCache::Verdict ReplyCache::Client::Judge(uint64_t session_id, const RequestHeader& request,
+                                              Outcome& outcome) {
+  if (session_id < session_id_) return Verdict::kSuperseded;
+  session_id_ = session_id;
   if ((request.flags & kRequestRepeat) == 0) return Verdict::kExecute;
-  for (const Reply& reply : client.replies) {
+  for (const Reply& reply : replies_) {
     if (reply.header.request_id != request.request_id) continue;
     outcome = Outcome{};
     outcome.header = reply.header;
@@ -18,15 +17,19 @@ ReplyCache::Verdict ReplyCache::Judge(const RequestOrigin& origin, const Request
   return Verdict::kExecute;
 }
 
-void ReplyCache::Remember(const RequestOrigin& origin, const Outcome& outcome) {
-  Client& client = clients_[origin.client_id];
-  if (client.replies.size() < replies_max_) client.replies.emplace_back();
-  Reply& reply = client.replies[client.executed++ % replies_max_];
+void ReplyCache::Client::Remember(const Outcome& outcome, uint32_t replies_max) {
+  if (replies_.size() < replies_max) replies_.emplace_back();
+  Reply& reply = replies_[next_];
+  if (++next_ == replies_max) next_ = 0;
   constexpr uint8_t kBringsValue = kReplyInline | kReplyHeld;
   reply.header = outcome.header;
   reply.header.flags &= static_cast<uint8_t>(~kBringsValue);
   const bool value = (outcome.header.flags & kBringsValue) != 0;
-  reply.payload.assign(value ? std::string_view() : outcome.payload);
+  if (value || outcome.payload.empty()) {
+    reply.payload.clear();
+  } else {
+    reply.payload.assign(outcome.payload);
+  }
 }
 
 void ReplyCache::Sweep(const std::function<bool(uint64_t client_id)>& known) {

@@ -41,30 +41,39 @@ class ReplyCache {
     kSuperseded,  // of a session that its client has given up: must not be executed
   };
 
-  // To be asked before a write is executed; and again before the second half of one that takes two.
-  Verdict Judge(const RequestOrigin& origin, const RequestHeader& request, Outcome& outcome);
+  // What is kept for one client.
+  class Client {
+   public:
+    // To be asked before a write is executed; and again before the second half of one that takes
+    // two.
+    Verdict Judge(uint64_t session_id, const RequestHeader& request, Outcome& outcome);
 
-  // What became of a write that Judge let pass. Copies the outcome, but not the value that a TOUCH
-  // may bring along: values of every client would be much memory, and a held item is not held for
-  // long. A repeat is told that there is none; the client reads the key then.
-  void Remember(const RequestOrigin& origin, const Outcome& outcome);
+    // What became of a write that Judge let pass. Copies the outcome, but not the value that a
+    // TOUCH may bring along: values of every client would be much memory, and a held item is not
+    // held for long. A repeat is told that there is none; the client reads the key then.
+    void Remember(const Outcome& outcome, uint32_t replies_max);
+
+   private:
+    struct Reply {
+      ReplyHeader header{};
+      std::string payload;
+    };
+
+    uint64_t session_id_ = 0;     // the latest seen
+    size_t next_ = 0;             // place in the ring
+    std::vector<Reply> replies_;  // a ring, once it has replies_max
+  };
+
+  // Valid until the next call of this or of Sweep. Throws std::bad_alloc.
+  Client& ClientOf(uint64_t client_id) { return clients_[client_id]; }
 
   // Forgets the clients that are not `known` any more: those will not send anything again.
   void Sweep(const std::function<bool(uint64_t client_id)>& known);
 
   size_t clients() const { return clients_.size(); }
+  uint32_t replies_max() const { return replies_max_; }
 
  private:
-  struct Reply {
-    ReplyHeader header{};
-    std::string payload;
-  };
-  struct Client {
-    uint64_t session_id = 0;     // the latest seen
-    uint64_t executed = 0;       // writes; the next one's place in the ring
-    std::vector<Reply> replies;  // a ring, once it has replies_max_
-  };
-
   const uint32_t replies_max_;
   absl::flat_hash_map<uint64_t, Client> clients_;
 };

@@ -40,13 +40,13 @@ Poller::Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& end
                const Clock& clock, const std::vector<Poller*>& peers, UniqueFd wake)
     : options_(options),
       index_(index),
+      hash_seed_(options.geometry.hash_seed()),
       endpoint_(endpoint),
       shard_(shard),
       clock_(clock),
       peers_(peers),
       operations_(shard, options.limits, options.replies_kept_max),
       wake_(std::move(wake)) {
-  batch_.reserve(kBatchMax);
   spare_forwards_.reserve(kSpareForwardsMax);
 }
 
@@ -103,7 +103,7 @@ bool Poller::Step() {
   for (const ServerEvent& event : std::span(events_).first(count)) {
     Guard(event.channel, [&] { Handle(event); });
   }
-  if (!batch_.empty()) ExecuteBatch();
+  if (batched_ != 0) ExecuteBatch();
   const size_t mail = mailbox_.empty() ? 0 : TakeMail();
   if (count + mail != 0) {
     endpoint_.Flush();

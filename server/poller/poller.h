@@ -90,14 +90,17 @@ class Poller {
     Forward* forward = nullptr;
   };
 
-  // A request of the batch at hand.
+  // A request of the batch at hand. Nothing in it is set before Decode does: most of it would be
+  // written twice.
   struct Decoded {
-    ChannelId channel{};
-    RequestOrigin origin;
+    ChannelId channel;
+    ServerSession* session;  // from Execute on
     RequestView request;
-    FrameError error = nullptr;
-    uint64_t hash = 0;
-    uint32_t owner = 0;
+    FrameError error;
+    uint64_t hash;
+    uint32_t owner;
+
+    RequestOrigin origin() const { return {session->client_id, session->session_id}; }
   };
 
   Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& endpoint, Shard& shard,
@@ -137,7 +140,7 @@ class Poller {
   void StartPull(ChannelId channel, PendingPull pull);
   void OnPullDone(const ServerEvent& event);
   void OnClosed(const ServerEvent& event);
-  void Answer(ChannelId channel, const Outcome& outcome, uint32_t shard);
+  void Answer(ChannelId channel, ServerSession* session, const Outcome& outcome, uint32_t shard);
   void AnswerStatistics(const Decoded& decoded);
   uint64_t NowUnixUs() const;
   void EndSession(ChannelId channel, const Outcome& last);
@@ -159,6 +162,7 @@ class Poller {
 
   const PollerOptions options_;
   const uint32_t index_;
+  const uint64_t hash_seed_;
   ServerEndpoint& endpoint_;
   Shard& shard_;
   const Clock& clock_;
@@ -171,7 +175,8 @@ class Poller {
 
   static constexpr size_t kBatchMax = 32;
   std::array<ServerEvent, kBatchMax> events_;
-  std::vector<Decoded> batch_;
+  std::array<Decoded, kBatchMax> batch_;
+  size_t batched_ = 0;
   std::unordered_map<uint64_t, PendingPull> pulls_;
   uint64_t next_pull_ = 1;
   bool shard_has_work_ = true;

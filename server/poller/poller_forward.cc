@@ -50,7 +50,7 @@ void Poller::SendForward(const Decoded& decoded) {
   forward->step = IsPulled(decoded.request) ? Forward::Step::kReserve : Forward::Step::kExecute;
   forward->owner = decoded.owner;
   forward->channel = decoded.channel;
-  forward->origin = decoded.origin;
+  forward->origin = decoded.origin();
   forward->hash = decoded.hash;
   try {
     forward->SetRequest(decoded.request);
@@ -103,7 +103,9 @@ void Poller::OnReturn(Forward* forward) {
   }
   const absl::Cleanup recycle = [this, forward] { Recycle(forward); };
   if (forward->unserved) throw std::bad_alloc();
-  if (!forward->answered) Answer(forward->channel, forward->outcome, forward->owner);
+  if (!forward->answered) {
+    Answer(forward->channel, sessions_.Find(forward->channel), forward->outcome, forward->owner);
+  }
 }
 
 void Poller::Release(const HeldItem& held) {

@@ -22,7 +22,7 @@ uint64_t HashAt(std::string_view hashes, size_t at) {
 void Poller::ExecuteHits(const Decoded& decoded) {
   const std::string_view hashes = decoded.request.value;
   const Outcome outcome = AnswerHits(decoded.request, shard_.evicts());
-  Answer(decoded.channel, outcome, index_);
+  Answer(decoded.channel, decoded.session, outcome, index_);
   if (!shard_.evicts() || outcome.header.status != static_cast<uint16_t>(ReplyStatus::kOk)) return;
   for (uint32_t owner = 0; owner < peers_.size(); ++owner) {
     if (owner == index_) {

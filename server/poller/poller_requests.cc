@@ -31,16 +31,17 @@ void Poller::Handle(const ServerEvent& event) {
 }
 
 void Poller::Decode(const ServerEvent& event) {
-  Decoded& decoded = batch_.emplace_back();
+  Decoded& decoded = batch_[batched_++];
   decoded.channel = event.channel;
+  decoded.session = nullptr;
   decoded.error = DecodeRequest(event.frame, decoded.request);
+  decoded.hash = 0;
   decoded.owner = index_;
   if (decoded.error != nullptr) return;
-  if (HasKey(decoded.request)) {
-    decoded.hash = HashKey(decoded.request.key, options_.geometry.hash_seed());
-  }
+  const bool has_key = HasKey(decoded.request);
+  if (has_key) decoded.hash = HashKey(decoded.request.key, hash_seed_);
   decoded.owner = OwnerOf(decoded);
-  if (decoded.owner == index_ && HasKey(decoded.request)) shard_.Prefetch(decoded.hash);
+  if (decoded.owner == index_ && has_key) shard_.Prefetch(decoded.hash);
 }
 
 // A cursor that names no shard is refused wherever it is executed.
@@ -55,27 +56,26 @@ uint32_t Poller::OwnerOf(const Decoded& decoded) const {
 
 void Poller::ExecuteBatch() {
   shard_.RefreshClock();
-  for (Decoded& decoded : batch_) {
+  for (Decoded& decoded : std::span(batch_).first(std::exchange(batched_, 0))) {
     Guard(decoded.channel, [&] { Execute(decoded); });
   }
-  batch_.clear();
 }
 
 void Poller::Execute(Decoded& decoded) {
   ServerSession* session = sessions_.Find(decoded.channel);
   if (session == nullptr || session->ending) return;
+  decoded.session = session;
   ++session->requests;
   if (decoded.error != nullptr) return RefuseFrame(decoded);
   counters_.requests[decoded.request.header.opcode].Add(1);
-  decoded.origin = {session->client_id, session->session_id};
   switch (static_cast<Opcode>(decoded.request.header.opcode)) {
     case Opcode::kPing:
-      return Answer(decoded.channel, AnswerPing(decoded.request, NowUnixUs()), index_);
+      return Answer(decoded.channel, session, AnswerPing(decoded.request, NowUnixUs()), index_);
     case Opcode::kStat:
       return AnswerStatistics(decoded);
     case Opcode::kRelease:
       if (const auto held = sessions_.TakeHeld(decoded.channel)) Release(*held);
-      return Answer(decoded.channel, AnswerRelease(decoded.request), index_);
+      return Answer(decoded.channel, session, AnswerRelease(decoded.request), index_);
     case Opcode::kHits:
       return ExecuteHits(decoded);
     case Opcode::kGet:
@@ -93,20 +93,20 @@ void Poller::Execute(Decoded& decoded) {
   ExecuteHere(decoded);
 }
 
-void Poller::ExecuteHere(const Decoded& decoded) {
+[[gnu::flatten]] void Poller::ExecuteHere(const Decoded& decoded) {
   if (IsPulled(decoded.request)) return ExecutePulled(decoded);
-  Answer(decoded.channel, operations_.Execute(decoded.origin, decoded.request, decoded.hash),
-         index_);
+  Answer(decoded.channel, decoded.session,
+         operations_.Execute(decoded.origin(), decoded.request, decoded.hash), index_);
 }
 
 void Poller::ExecutePulled(const Decoded& decoded) {
   PendingPull pull;
   Outcome refusal;
-  if (!operations_.BeginPulled(decoded.origin, decoded.request, decoded.hash, pull.reservation,
+  if (!operations_.BeginPulled(decoded.origin(), decoded.request, decoded.hash, pull.reservation,
                                refusal)) {
-    return Answer(decoded.channel, refusal, index_);
+    return Answer(decoded.channel, decoded.session, refusal, index_);
   }
-  pull.origin = decoded.origin;
+  pull.origin = decoded.origin();
   pull.request = decoded.request.header;
   StartPull(decoded.channel, std::move(pull));
 }
@@ -140,7 +140,7 @@ void Poller::OnPullDone(const ServerEvent& event) {
 void Poller::FinishPull(PendingPull& pull, bool pulled) {
   if (pull.forward == nullptr) {
     shard_.RefreshClock();
-    return Answer(pull.channel,
+    return Answer(pull.channel, sessions_.Find(pull.channel),
                   operations_.FinishPulled(pull.origin, pull.request, pull.reservation, pulled),
                   index_);
   }
@@ -174,9 +174,11 @@ void Poller::OnClosed(const ServerEvent& event) {
   if (const auto held = sessions_.Close(event.channel)) Release(*held);
 }
 
-void Poller::Answer(ChannelId channel, const Outcome& outcome, uint32_t shard) {
+// `session`: null if the channel has gone.
+void Poller::Answer(ChannelId channel, ServerSession* session, const Outcome& outcome,
+                    uint32_t shard) {
   const bool holds = (outcome.header.flags & kReplyHeld) != 0;
-  if (sessions_.Find(channel) == nullptr) {
+  if (session == nullptr) {
     if (holds) Release(HeldItem{shard, outcome.header.slot, 0});
     return;
   }
@@ -207,11 +209,11 @@ uint64_t Poller::NowUnixUs() const {
 }
 
 void Poller::AnswerStatistics(const Decoded& decoded) {
-  ServerSession& session = *sessions_.Find(decoded.channel);
+  ServerSession& session = *decoded.session;
   if (decoded.request.header.argument == 0) session.statistics = options_.statistics();
   const Outcome outcome =
       AnswerStat(decoded.request, session.statistics, options_.limits.frame_bytes);
-  Answer(decoded.channel, outcome, index_);
+  Answer(decoded.channel, decoded.session, outcome, index_);
   if (decoded.request.header.argument + outcome.payload.size() >= session.statistics.size()) {
     session.statistics = std::string();
   }
@@ -220,7 +222,7 @@ void Poller::AnswerStatistics(const Decoded& decoded) {
 void Poller::RefuseFrame(const Decoded& decoded) {
   const Outcome outcome = AnswerBadFrame(decoded.request, decoded.error);
   if (outcome.ends_session) counters_.malformed.Add(1);
-  Answer(decoded.channel, outcome, index_);
+  Answer(decoded.channel, decoded.session, outcome, index_);
 }
 
 }  // namespace kvd

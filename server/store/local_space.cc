@@ -3,19 +3,14 @@
 #include <algorithm>
 #include <bit>
 
-#include "common/base/check.h"
-
 namespace kvd {
 
-void LocalSpace::MarkUsed(RegionOffset location, uint64_t bytes) {
-  const uint64_t first = (ToBytes(location) - begin_) / kLocationUnitBytes;
-  const uint64_t end = first + bytes / kLocationUnitBytes;
-  KVD_CHECK(Contains(location) && end <= units_);
-  for (uint64_t unit = first; unit < end;) {
-    const uint64_t bit = unit % 64;
-    const uint64_t count = std::min(end - unit, 64 - bit);
-    used_[unit / 64] |= (~uint64_t{0} >> (64 - count)) << bit;
-    unit += count;
+void LocalSpace::MarkWordsUsed(uint64_t first, uint64_t count) {
+  for (const uint64_t end = first + count; first < end;) {
+    const uint64_t bit = first % 64;
+    const uint64_t of_word = std::min(end - first, 64 - bit);
+    used_[first / 64] |= (~uint64_t{0} >> (64 - of_word)) << bit;
+    first += of_word;
   }
 }
 

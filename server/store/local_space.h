@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/check.h"
 #include "common/layout/bucket.h"
 #include "common/layout/units.h"
 
@@ -29,8 +30,16 @@ class LocalSpace {
            ToBytes(location) < begin_ + uint64_t{units_} * kLocationUnitBytes;
   }
 
-  // [location, location + bytes) lies in the local space.
-  void MarkUsed(RegionOffset location, uint64_t bytes);
+  // [location, location + bytes) lies in the local space and is not empty.
+  void MarkUsed(RegionOffset location, uint64_t bytes) {
+    const uint64_t first = (ToBytes(location) - begin_) / kLocationUnitBytes;
+    const uint64_t count = bytes / kLocationUnitBytes;
+    KVD_CHECK(first < units_ && count <= units_ - first);
+    const uint64_t bit = first % 64;
+    if (bit + count > 64) [[unlikely]]
+      return MarkWordsUsed(first, count);
+    used_[first / 64] |= (~uint64_t{0} >> (64 - count)) << bit;
+  }
 
   // Whether any of [location, location + bytes) is used.
   bool Overlaps(RegionOffset location, uint64_t bytes) const;
@@ -43,7 +52,7 @@ class LocalSpace {
  private:
   static constexpr uint32_t kUnitsMax = (kBucketBytesMax - kBucketHeaderBytes) / kLocationUnitBytes;
 
-  bool Used(uint32_t unit) const { return (used_[unit / 64] >> (unit % 64) & 1) != 0; }
+  void MarkWordsUsed(uint64_t first, uint64_t count);
   // The first unit from `unit` on that is used, or free, as asked; units_ if there is none.
   uint32_t NextUsed(uint32_t unit) const { return Next(unit, 0); }
   uint32_t NextFree(uint32_t unit) const { return Next(unit, ~uint64_t{0}); }

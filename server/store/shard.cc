@@ -73,14 +73,17 @@ std::optional<SlotPlace> Shard::FindPlace(const BucketChain& chain, std::string_
                                           uint64_t hash) const {
   std::optional<SlotPlace> found;
   chain.AnyWithTag(SlotTag(hash), [&](SlotPlace place, Slot slot) {
-    if (items_.KeyAt(LocationOf(slot)) != key) return false;
+    const std::string_view held = items_.KeyAt(LocationOf(slot));
+    if (held.size() != key.size() || !internal::SameBytes(held.data(), key.data(), key.size())) {
+      return false;
+    }
     found = place;
     return true;
   });
   return found;
 }
 
-Shard::Target Shard::Locate(std::string_view key, uint64_t hash) {
+[[gnu::flatten]] Shard::Target Shard::Locate(std::string_view key, uint64_t hash) {
   Target target{.chain = ChainOf(hash), .place = {}};
   target.place = FindPlace(target.chain, key, hash);
   if (target.place &&
@@ -106,7 +109,7 @@ bool Shard::Peek(std::string_view key, uint64_t hash) const {
   return place && !items_.HasLapsed(LocationOf(chain.SlotAt(*place)), now_unix_us_);
 }
 
-LocalSpace Shard::LocalSpaceOf(const BucketChain& chain) const {
+[[gnu::flatten]] LocalSpace Shard::LocalSpaceOf(const BucketChain& chain) const {
   const uint32_t bucket_bytes = region_.geometry().bucket_bytes;
   LocalSpace space(chain.place(), bucket_bytes);
   chain.AnyOf([&](SlotPlace, Slot slot) {
@@ -143,6 +146,7 @@ void Shard::FreeMemory(Slot slot) {
 }
 
 void Shard::CountIn(const BucketChain& chain, Slot slot) {
+  may_have_work_ = true;
   const ItemShape shape = items_.ShapeAt(LocationOf(slot));
   item_count_.Add(1);
   user_bytes_.Add(shape.key_len + shape.value_len);
@@ -155,6 +159,7 @@ void Shard::CountIn(const BucketChain& chain, Slot slot) {
 }
 
 void Shard::CountOut(const BucketChain& chain, Slot slot) {
+  may_have_work_ = true;
   const ItemShape shape = items_.ShapeAt(LocationOf(slot));
   item_count_.Subtract(1);
   user_bytes_.Subtract(shape.key_len + shape.value_len);
@@ -166,6 +171,7 @@ void Shard::CountOut(const BucketChain& chain, Slot slot) {
 void Shard::Hold(Slot slot) { held_.Hold(slot); }
 
 void Shard::Release(Slot slot) {
+  may_have_work_ = true;
   if (const std::optional<Slot> free = held_.Release(slot)) FreeMemory(*free);
 }
 

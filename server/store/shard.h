@@ -312,6 +312,8 @@ class Shard {
   uint32_t growth_pause_ = 0;       // writes until growth is tried again after it found no room
   uint32_t contraction_pause_ = 0;  // the same of contraction
   uint64_t rearranged_ = 0;         // evictions and merges
+  // Besides items that lapse. False: nothing has changed since Work found nothing to do.
+  bool may_have_work_ = true;
 
   Counter item_count_, user_bytes_, local_items_, expiring_items_, overflow_headers_;
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie

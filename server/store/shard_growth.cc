@@ -59,10 +59,17 @@ bool Shard::GrowthPaused() {
 
 bool Shard::Work() {
   const bool sweeping = SweepStep();
+  if (!may_have_work_) return sweeping;
   GiveBackSegments();
-  if (IsSparse()) return ContractStep() || sweeping;
-  if (!WantsSplit() || GrowthPaused()) return sweeping;
-  return (SplitNext() && WantsSplit()) || sweeping;
+  bool more = false;
+  if (IsSparse()) {
+    more = ContractStep();
+  } else if (WantsSplit()) {
+    more = !GrowthPaused() && SplitNext() && WantsSplit();
+  } else {
+    may_have_work_ = false;
+  }
+  return more || sweeping;
 }
 
 bool Shard::TakeOverflow(size_t count, std::vector<RegionOffset>& overflow) {

@@ -33,8 +33,9 @@ StoreResult Shard::Judge(const StoreOptions& options, const Target& target) cons
   return {.status = StoreStatus::kConditionFailed, .version = version};
 }
 
-StoreResult Shard::Put(std::string_view key, uint64_t hash, std::string_view value,
-                       const StoreOptions& options) {
+// Flattened: the calls of the usual way, an overwrite in place, would cost a fifth of it.
+[[gnu::flatten]] StoreResult Shard::Put(std::string_view key, uint64_t hash, std::string_view value,
+                                        const StoreOptions& options) {
   if (OverdueForSplit() && !GrowthPaused()) SplitNext();
   Target target = Locate(key, hash);
   if (options.condition != WriteCondition::kNone) [[unlikely]] {
@@ -125,9 +126,10 @@ bool Shard::MayOverwriteInPlace(const Target& target, const ItemShape& shape) co
 StoreResult Shard::OverwriteInPlace(const Target& target, const ItemContent& content) {
   const Slot slot = target.chain.SlotAt(*target.place);
   const uint64_t version = NextVersion();
-  CountOut(target.chain, slot);
+  // Of what CountOut and CountIn count, nothing else changes: size, place and kinds of extras stay.
+  user_bytes_.Add(content.value.size() - items_.ShapeAt(LocationOf(slot)).value_len);
   items_.Overwrite(LocationOf(slot), version, content.value, content.extras);
-  CountIn(target.chain, slot);
+  if (content.extras.expiry_unix_us != 0) NoteExpiry(target.chain, content.extras.expiry_unix_us);
   Use(target.chain, slot);
   puts_.Add(1);
   overwrites_in_place_.Add(1);

@@ -1,6 +1,7 @@
 // What instructions_test.py counts: each operation, many times over, on a store whose content is
 // always the same. Under valgrind --tool=callgrind --collect-atstart=no every case ends with a dump
-// of its name; without valgrind it is a check that the cases do what they say.
+// that says how many operations and interruptions (uncounted.h) it had, and its name; without
+// valgrind it is a check that the cases do what they say.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -52,6 +53,7 @@ class Driver {
   }
 
   void Run() {
+    Nothing();
     for (const bool mapped : {false, true}) {
       const std::string transport = mapped ? "shm " : "remote ";
       Gets(transport + "GET, cold", *Connect(mapped, 0), keys_, true);
@@ -64,6 +66,17 @@ class Driver {
   }
 
  private:
+  // What an interruption costs by itself.
+  static void Nothing() {
+    Count("interruption", kOperations, [] {
+      Counting::Begin();
+      for (size_t i = 0; i < kOperations; ++i) Interrupt();
+      Counting::End();
+    });
+  }
+  // As far away as the calls of a channel are.
+  [[gnu::noinline]] static void Interrupt() { const Counting::Uncounted uncounted; }
+
   std::unique_ptr<Client> Connect(bool mapped, uint32_t locations) {
     ClientOptions options;
     options.location_cache_entries = locations;
@@ -75,9 +88,12 @@ class Driver {
   // Counts what `once` does, for each of `operations`.
   static void Count(const std::string& name, size_t operations, const std::function<void()>& once) {
     once();  // what is learned and allocated once is not counted
-    const std::string label = absl::StrCat(operations, " ", name);  // the macro needs it to stay
+    const size_t interruptions_before = Counting::interruptions();
     CALLGRIND_ZERO_STATS;
     once();
+    const size_t interruptions = Counting::interruptions() - interruptions_before;
+    // The macro needs it to stay.
+    const std::string label = absl::StrCat(operations, " ", interruptions, " ", name);
     CALLGRIND_DUMP_STATS_AT(label.c_str());
   }
 

@@ -3,6 +3,8 @@
 
 #include <valgrind/callgrind.h>
 
+#include <cstddef>
+
 namespace kvd::test {
 
 // Counting is on between Begin and End, outside of every Uncounted. Without valgrind nothing
@@ -18,9 +20,15 @@ class Counting {
     on_ = false;
   }
 
+  // How often something uncounted was met while counting: each costs some counted instructions.
+  static size_t interruptions() { return interruptions_; }
+
   class Uncounted {
    public:
-    Uncounted() { Toggle(); }
+    Uncounted() {
+      interruptions_ += on_ ? 1 : 0;
+      Toggle();
+    }
     ~Uncounted() { Toggle(); }
     Uncounted(const Uncounted&) = delete;
     Uncounted& operator=(const Uncounted&) = delete;
@@ -33,6 +41,7 @@ class Counting {
 
  private:
   static inline bool on_ = false;
+  static inline size_t interruptions_ = 0;
 };
 
 }  // namespace kvd::test

@@ -40,14 +40,14 @@ TEST_CASE(
     "executed") {
   ReplyCache cache(4);
   Outcome outcome;
-  CHECK(cache.Judge({1, 1}, Write(7), outcome) == Verdict::kExecute);
-  cache.Remember({1, 1}, OutcomeOf(7, "payload"));
-  REQUIRE(cache.Judge({1, 2}, Write(7, kRequestRepeat), outcome) == Verdict::kAnswered);
+  CHECK(cache.ClientOf(1).Judge(1, Write(7), outcome) == Verdict::kExecute);
+  cache.ClientOf(1).Remember(OutcomeOf(7, "payload"), 4);
+  REQUIRE(cache.ClientOf(1).Judge(2, Write(7, kRequestRepeat), outcome) == Verdict::kAnswered);
   CHECK(outcome.header.version == 70);
   CHECK(outcome.payload == "payload");
   CHECK_FALSE(outcome.ends_session);
-  CHECK(cache.Judge({1, 2}, Write(8, kRequestRepeat), outcome) == Verdict::kExecute);
-  CHECK(cache.Judge({2, 3}, Write(7, kRequestRepeat), outcome) == Verdict::kExecute);
+  CHECK(cache.ClientOf(1).Judge(2, Write(8, kRequestRepeat), outcome) == Verdict::kExecute);
+  CHECK(cache.ClientOf(2).Judge(3, Write(7, kRequestRepeat), outcome) == Verdict::kExecute);
 }
 
 TEST_CASE("ReplyCache: a repeat of a TOUCH is told what became of it, but gets no value again") {
@@ -55,8 +55,8 @@ TEST_CASE("ReplyCache: a repeat of a TOUCH is told what became of it, but gets n
     ReplyCache cache(4);
     Outcome outcome = OutcomeOf(7, "value");
     outcome.header.flags = static_cast<uint8_t>(brings | kReplyUserFlags);
-    cache.Remember({1, 1}, outcome);
-    REQUIRE(cache.Judge({1, 2}, Write(7, kRequestRepeat), outcome) == Verdict::kAnswered);
+    cache.ClientOf(1).Remember(outcome, 4);
+    REQUIRE(cache.ClientOf(1).Judge(2, Write(7, kRequestRepeat), outcome) == Verdict::kAnswered);
     CHECK(outcome.header.flags == kReplyUserFlags);
     CHECK(outcome.header.version == 70);
     CHECK(outcome.payload.empty());
@@ -66,31 +66,31 @@ TEST_CASE("ReplyCache: a repeat of a TOUCH is told what became of it, but gets n
 TEST_CASE("ReplyCache: a session that its client has replaced executes nothing more") {
   ReplyCache cache(4);
   Outcome outcome;
-  CHECK(cache.Judge({1, 5}, Write(1), outcome) == Verdict::kExecute);
-  CHECK(cache.Judge({1, 6}, Write(1, kRequestRepeat), outcome) == Verdict::kExecute);
-  CHECK(cache.Judge({1, 5}, Write(1), outcome) == Verdict::kSuperseded);
-  CHECK(cache.Judge({1, 5}, Write(2), outcome) == Verdict::kSuperseded);
-  CHECK(cache.Judge({2, 4}, Write(1), outcome) == Verdict::kExecute);
+  CHECK(cache.ClientOf(1).Judge(5, Write(1), outcome) == Verdict::kExecute);
+  CHECK(cache.ClientOf(1).Judge(6, Write(1, kRequestRepeat), outcome) == Verdict::kExecute);
+  CHECK(cache.ClientOf(1).Judge(5, Write(1), outcome) == Verdict::kSuperseded);
+  CHECK(cache.ClientOf(1).Judge(5, Write(2), outcome) == Verdict::kSuperseded);
+  CHECK(cache.ClientOf(2).Judge(4, Write(1), outcome) == Verdict::kExecute);
 }
 
 TEST_CASE("ReplyCache: as many replies of a client as it has credits, the latest ones") {
   ReplyCache cache(4);
-  for (uint64_t id = 1; id <= 10; ++id) cache.Remember({1, 1}, OutcomeOf(id));
+  for (uint64_t id = 1; id <= 10; ++id) cache.ClientOf(1).Remember(OutcomeOf(id), 4);
   Outcome outcome;
   for (uint64_t id = 1; id <= 10; ++id) {
-    CHECK(cache.Judge({1, 2}, Write(id, kRequestRepeat), outcome) ==
+    CHECK(cache.ClientOf(1).Judge(2, Write(id, kRequestRepeat), outcome) ==
           (id > 6 ? Verdict::kAnswered : Verdict::kExecute));
   }
 }
 
 TEST_CASE("ReplyCache: forgets the clients that are not known any more") {
   ReplyCache cache(4);
-  for (uint64_t client = 1; client <= 6; ++client) cache.Remember({client, 1}, OutcomeOf(1));
+  for (uint64_t client = 1; client <= 6; ++client) cache.ClientOf(client).Remember(OutcomeOf(1), 4);
   cache.Sweep([](uint64_t client) { return client % 2 == 0; });
   CHECK(cache.clients() == 3);
   Outcome outcome;
-  CHECK(cache.Judge({2, 2}, Write(1, kRequestRepeat), outcome) == Verdict::kAnswered);
-  CHECK(cache.Judge({1, 2}, Write(1, kRequestRepeat), outcome) == Verdict::kExecute);
+  CHECK(cache.ClientOf(2).Judge(2, Write(1, kRequestRepeat), outcome) == Verdict::kAnswered);
+  CHECK(cache.ClientOf(1).Judge(2, Write(1, kRequestRepeat), outcome) == Verdict::kExecute);
 }
 
 TEST_CASE(
