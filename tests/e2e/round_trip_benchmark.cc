@@ -1,10 +1,13 @@
 // What a request to a real kvd costs, there and back, over shared memory.
 //   bazel run //tests/e2e:round_trip_benchmark
 #include <benchmark/benchmark.h>
+#include <sched.h>
 
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/clock.h"
 #include "common/protocol/request_codec.h"
@@ -17,16 +20,25 @@ namespace {
 
 class Rig {
  public:
-  explicit Rig(const char* poll)
-      : kvd_({"--shm=" + dir_.Join("s"), "--memory=256m", std::string("--poll=") + poll}) {
-    kvd_.WaitReady();
+  enum class Cores { kAny, kOne };
+
+  // kOne: kvd and this thread have one core between them.
+  explicit Rig(const char* poll, Cores cores = Cores::kAny) : all_cores_(Affinity()) {
+    if (cores == Cores::kOne) PinToCore();
+    kvd_.emplace(std::vector<std::string>{"--shm=" + dir_.Join("s"), "--memory=256m",
+                                          std::string("--poll=") + poll});
+    kvd_->WaitReady();
+    // The client is not to know, or it would not spin at all.
+    sched_setaffinity(0, sizeof(all_cores_), &all_cores_);
     Hello hello{};
     hello.magic = kHelloMagic;
     hello.version_min = hello.version_max = kProtocolVersion;
     hello.client_id = 1;
     hello.credits_wanted = 32;
     channel = ShmClientChannel::Connect(dir_.Join("s"), hello, DeadlineNs()).value();
+    if (cores == Cores::kOne) PinToCore();
   }
+  ~Rig() { sched_setaffinity(0, sizeof(all_cores_), &all_cores_); }
 
   static int64_t DeadlineNs() { return RealClock::Get().NowMonotonicNs() + 10'000'000'000; }
 
@@ -49,8 +61,24 @@ class Rig {
   std::unique_ptr<ClientChannel> channel;
 
  private:
+  static cpu_set_t Affinity() {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    sched_getaffinity(0, sizeof(cores), &cores);
+    return cores;
+  }
+  void PinToCore() const {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    int core = 0;
+    while (!CPU_ISSET(core, &all_cores_)) ++core;
+    CPU_SET(core, &one);
+    sched_setaffinity(0, sizeof(one), &one);
+  }
+
+  const cpu_set_t all_cores_;
   TempDir dir_;
-  KvdProcess kvd_;
+  std::optional<KvdProcess> kvd_;
   uint64_t last_id_ = 0;
 };
 
@@ -71,6 +99,16 @@ void Ping(benchmark::State& state) {
   }
 }
 BENCHMARK(Ping)->Arg(0)->Arg(1)->Arg(2)->UseRealTime();
+
+void PingOnOneCore(benchmark::State& state) {
+  Rig rig(kModes[state.range(0)], Rig::Cores::kOne);
+  state.SetLabel(kModes[state.range(0)]);
+  for (auto _ : state) {
+    if (!rig.Send(Of(Opcode::kPing), {}, {}) || !rig.Receive())
+      return state.SkipWithError("failed");
+  }
+}
+BENCHMARK(PingOnOneCore)->Arg(1)->Arg(2)->UseRealTime();
 
 void PipelinedPing(benchmark::State& state) {
   Rig rig("busy");

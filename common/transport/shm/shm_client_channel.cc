@@ -14,13 +14,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/cpu_relax.h"
 #include "common/base/errno_status.h"
 #include "common/base/mapped_memory.h"
+#include "common/base/spin_budget.h"
 #include "common/base/status_macros.h"
 #include "common/base/unique_fd.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/racy_copy.h"
-#include "common/base/cpu_relax.h"
 #include "common/transport/shm/client_handshake.h"
 #include "common/transport/shm/pull_buffers.h"
 #include "common/transport/shm/ring.h"
@@ -54,7 +55,7 @@ class Channel final : public ClientChannel {
         buffers_(socket_.get()),
         reply_(admission.layout.frame_bytes / 8 + 1),
         credits_(admission.layout.credits),
-        spin_ns_(spin_ns) {
+        spin_(spin_ns) {
     welcome_ = admission.welcome;
     window_ = std::span(region_.base(), region_.length_bytes());
     had_lifeline_ = LifelineAlive(LifelineWord());
@@ -90,7 +91,8 @@ class Channel final : public ClientChannel {
   absl::Status Wait(int64_t deadline_ns) override;
 
   bool PrepareToSleep() override {
-    header().client_sleeping.store(1, std::memory_order_seq_cst);  // partner: ShmServerChannel::Wake
+    header().client_sleeping.store(1,
+                                   std::memory_order_seq_cst);  // partner: ShmServerChannel::Wake
     return !SomethingToPoll() && status().ok();
   }
   void FinishSleep() override {
@@ -135,7 +137,7 @@ class Channel final : public ClientChannel {
   std::vector<uint64_t> reply_;
   std::deque<ReadCompletion> completions_;
   uint32_t credits_;
-  int64_t spin_ns_;
+  SpinBudget spin_;
   bool had_lifeline_ = false;
   bool replies_broken_ = false;
   absl::Status broken_;
@@ -247,14 +249,18 @@ absl::Status Channel::Wait(int64_t deadline_ns) {
 
 bool Channel::Spin(int64_t deadline_ns) {
   if (SomethingToPoll()) return true;
-  if (spin_ns_ == 0) return false;
-  const int64_t until = std::min(deadline_ns, NowNs() + spin_ns_);
+  if (spin_.ns() == 0) return false;
+  const int64_t until = std::min(deadline_ns, NowNs() + spin_.ns());
   do {
     for (int i = 0; i < 32; ++i) {
-      if (SomethingToPoll()) return true;
+      if (SomethingToPoll()) {
+        spin_.Paid();
+        return true;
+      }
       CpuRelax();
     }
   } while (NowNs() < until && header().closed.load(std::memory_order_relaxed) == 0);
+  spin_.DidNotPay();
   return false;
 }
 
