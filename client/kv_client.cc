@@ -62,12 +62,7 @@ absl::StatusOr<std::unique_ptr<Client>> ClientFactory::Connect(std::string_view 
 absl::Status Client::Get(std::string_view key, std::string& value, ItemInfo* info,
                          const OperationOptions& options) {
   return impl_->WithItem(key, options, [&value, info](const ItemView& item) {
-    // A value of the same length as the last one takes no call into the string.
-    if (value.size() == item.value.size()) {
-      std::memcpy(value.data(), item.value.data(), item.value.size());
-    } else {
-      value.assign(item.value);
-    }
+    AssignValue(item.value, value);
     if (info != nullptr) *info = InfoOf(item);
     return absl::OkStatus();
   });

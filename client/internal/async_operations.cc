@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/internal/item_result.h"
 #include "client/internal/reply_status.h"
 #include "client/internal/transfer_time.h"
 #include "common/base/clock.h"
@@ -264,7 +265,7 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
   if (operation.buffer != nullptr) {
     if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok()) return Finish(live, std::move(put));
   } else if (!operation.has_into) {
-    result.value.assign(item.value);
+    AssignValue(item.value, result.value);
   } else if (item.value.size() > operation.into.size()) {
     return Finish(live, absl::OutOfRangeError(absl::StrCat("the value has ", item.value.size(), " bytes, the buffer ",
                                                            operation.into.size())));

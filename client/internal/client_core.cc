@@ -1,16 +1,13 @@
 #include "client/internal/client_core.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/internal/first_read.h"
 #include "client/internal/reply_status.h"
 #include "client/internal/scanner.h"
 #include "common/base/status_macros.h"
-#include "common/layout/bucket.h"
-#include "common/protocol/judge_item.h"
-#include "common/protocol/match_tags.h"
 
 namespace kvd {
 namespace {
@@ -29,9 +26,8 @@ void Release(RequestQueue& requests) {
 }  // namespace
 
 absl::Status CheckKey(std::string_view key) {
-  if (!key.empty() && key.size() <= kKeyBytesMax) [[likely]] {
+  if (IsKey(key)) [[likely]]
     return absl::OkStatus();
-  }
   return absl::InvalidArgumentError(
       key.empty()
           ? "the key is empty; keys have 1 to 4096 bytes"
@@ -71,13 +67,11 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
                                                  uint64_t hash, Slot remembered,
                                                  const OperationOptions& options, ItemView& item,
                                                  Begun& begun) {
-  const RegionOffset location = LocationOf(remembered);
   const uint64_t item_bytes = ItemBytesOf(remembered);
-  const std::byte* const bytes =
-      ReadAtOnce(session, {location, item_bytes, GetMachine::Into::kItem}, options, begun);
+  const std::byte* const bytes = ReadAtOnce(
+      session, {LocationOf(remembered), item_bytes, GetMachine::Into::kItem}, options, begun);
   if (bytes == nullptr) return false;
-  if (JudgeItem({bytes, item_bytes}, session.Expect(location, key), item) != ItemVerdict::kCurrent)
-      [[unlikely]] {
+  if (!FoundAt(session, key, remembered, {bytes, item_bytes}, item)) [[unlikely]] {
     session.locations.Forget(hash);
     ++counted_.stale_locations;
     return false;
@@ -90,25 +84,14 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
 [[gnu::flatten]] bool ClientCore::FindInBucket(Session& session, std::string_view key,
                                                uint64_t hash, const OperationOptions& options,
                                                ItemView& item, Begun& begun) {
-  const RegionOffset bucket = session.map.OffsetOfBucketOf(hash);
-  const uint64_t bucket_bytes = session.map.geometry().bucket_bytes;
-  if (ToBytes(bucket) == 0 || !session.whole_buckets) return false;
-  const std::byte* const bytes =
-      ReadAtOnce(session, {bucket, bucket_bytes, GetMachine::Into::kBucket}, options, begun);
+  const GetMachine::Read read = FirstReadOf(session, hash, kEmptySlot);
+  if (read.length == 0) return false;
+  const std::byte* const bytes = ReadAtOnce(session, read, options, begun);
   if (bytes == nullptr) return false;
-  begun.bucket = bucket;
-  begun.bucket_bytes = {bytes, bucket_bytes};
-  const auto& header = *reinterpret_cast<const BucketHeader*>(bytes);
-  const uint32_t matches = MatchTags(header.slots, SlotTag(hash));
-  if (matches == 0) return false;
-  const Slot slot = header.slots[std::countr_zero(matches)];
-  const uint64_t in_bucket =
-      ToBytes(LocationOf(slot)) - ToBytes(bucket);  // wraps to huge below the bucket
-  const uint64_t item_bytes = ItemBytesOf(slot);
-  if (in_bucket >= bucket_bytes || item_bytes > bucket_bytes - in_bucket) return false;
-  const ItemExpectation expected = session.Expect(LocationOf(slot), key);
-  if (JudgeItem({bytes + in_bucket, item_bytes}, expected, item) != ItemVerdict::kCurrent)
-    return false;
+  begun.bucket = read.offset;
+  begun.bucket_bytes = {bytes, read.length};
+  Slot slot;
+  if (!FoundInBucket(session, key, hash, read.offset, begun.bucket_bytes, item, slot)) return false;
   session.locations.Remember(hash, slot);
   CountHit(hash, item);
   return true;

@@ -15,6 +15,7 @@
 #include "client/internal/connection.h"
 #include "client/internal/event_set.h"
 #include "client/internal/fork_guard.h"
+#include "client/internal/item_result.h"
 #include "client/internal/multi_get.h"
 #include "client/internal/transfer_time.h"
 #include "client/kv_client.h"
@@ -22,6 +23,10 @@
 #include "common/layout/units.h"
 
 namespace kvd {
+
+inline bool IsKey(std::string_view key) { return key.size() - 1 < kKeyBytesMax; }
+// InvalidArgument if it is none, for people.
+absl::Status CheckKey(std::string_view key);
 
 class ClientCore : Connection::Listener {
  public:
@@ -104,8 +109,9 @@ class ClientCore : Connection::Listener {
 
   // `value_bytes`: that are sent; of those that are fetched nobody knows yet.
   int64_t DeadlineNs(std::chrono::nanoseconds deadline, uint64_t value_bytes = 0) const {
-    const int64_t timeout_ns =
-        deadline.count() > 0 ? deadline.count() : Sum(default_deadline_ns_, TransferAllowanceNs(value_bytes));
+    const int64_t timeout_ns = deadline.count() > 0
+                                   ? deadline.count()
+                                   : Sum(default_deadline_ns_, TransferAllowanceNs(value_bytes));
     const int64_t now_ns = RealClock::Get().NowMonotonicNs();
     return timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
   }
@@ -132,7 +138,7 @@ class ClientCore : Connection::Listener {
   bool FindAtOnce(std::string_view key, const OperationOptions& options, ItemView& item,
                   Begun& begun) {
     Session* const session = connection_.session();
-    if (forked() || session == nullptr || key.size() - 1 >= kKeyBytesMax) [[unlikely]] {
+    if (forked() || session == nullptr || !IsKey(key)) [[unlikely]] {
       return false;
     }
     const uint64_t hash = session->Hash(key);
@@ -213,10 +219,5 @@ class ClientCore : Connection::Listener {
 };
 
 // Ok if it may be a key.
-absl::Status CheckKey(std::string_view key);
-
-inline ItemInfo InfoOf(const ItemView& item) {
-  return {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
-}
 
 }  // namespace kvd

@@ -7,14 +7,14 @@
 
 namespace kvd {
 
-absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys, std::span<GetResult> results,
-                                  const OperationOptions& options) {
+absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys,
+                                  std::span<GetResult> results, const OperationOptions& options) {
   if (keys.size() != results.size()) {
     return absl::InvalidArgumentError("MultiGet: there must be as many results as keys");
   }
   bool all_valid = true;
   for (size_t i = 0; i < keys.size(); ++i) {
-    all_valid = CheckKey(keys[i]).ok() && all_valid;
+    all_valid = IsKey(keys[i]) && all_valid;
   }
   Session* session = forked() ? nullptr : connection_.session();
   if (session != nullptr && session->mapped() && all_valid) [[likely]] {
@@ -34,7 +34,8 @@ absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys, std::s
       } else {
         --counted_.gets;  // counted by GetOne
         OperationOptions rest;
-        rest.deadline = std::chrono::nanoseconds(std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
+        rest.deadline = std::chrono::nanoseconds(
+            std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
         results[i].status = GetOne(keys[i], results[i], rest);
       }
     }
@@ -46,16 +47,17 @@ absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys, std::s
   return absl::OkStatus();
 }
 
-absl::Status ClientCore::GetOne(std::string_view key, GetResult& result, const OperationOptions& options) {
+absl::Status ClientCore::GetOne(std::string_view key, GetResult& result,
+                                const OperationOptions& options) {
   return WithItem(key, options, [&result](const ItemView& item) {
-    result.value.assign(item.value);
+    AssignValue(item.value, result.value);
     result.info = InfoOf(item);
     return absl::OkStatus();
   });
 }
 
-// The processor has many loads under way at once if it learns of them early: the headers of keys to come are fetched while
-// those before are looked at.
+// The processor has many loads under way at once if it learns of them early: the headers of keys to
+// come are fetched while those before are looked at.
 void ClientCore::MultiGetInWindow(Session& session, std::span<const std::string_view> keys,
                                   std::span<GetResult> results, const OperationOptions& options) {
   constexpr size_t kAhead = 8;
@@ -71,8 +73,9 @@ void ClientCore::MultiGetInWindow(Session& session, std::span<const std::string_
     if (i + kAhead < keys.size()) fetch(i + kAhead);
     ItemView item;
     // The session may end under a key that takes more than the usual: the rest finds out by itself.
-    if (connection_.session() == &session && FindInWindow(session, keys[i], hash, item)) [[likely]] {
-      result.value.assign(item.value);
+    if (connection_.session() == &session && FindInWindow(session, keys[i], hash, item))
+        [[likely]] {
+      AssignValue(item.value, result.value);
       result.info = InfoOf(item);
       result.status = absl::OkStatus();
     } else {

@@ -75,7 +75,7 @@ absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, I
   request.key = key;
   KVD_RETURN_IF_ERROR(CallForOk(request, deadline_ns));
   const auto use = [&value, info](const ItemView& item) {
-    value.assign(item.value);
+    AssignValue(item.value, value);
     if (info != nullptr) *info = InfoOf(item);
     return absl::OkStatus();
   };

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/internal/first_read.h"
+#include "client/internal/item_result.h"
 #include "client/internal/transfer_time.h"
 
 namespace kvd {
@@ -13,8 +15,8 @@ constexpr size_t kLanes = 64;
 
 }  // namespace
 
-void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResult> results, int64_t deadline_ns,
-                      bool allow_for_size) {
+void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResult> results,
+                      int64_t deadline_ns, bool allow_for_size) {
   deadline_ns_ = deadline_ns;
   allows_for_size_ = allow_for_size;
   session_ = connection_.session();
@@ -24,7 +26,9 @@ void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResul
   lanes_.resize(kLanes);
   free_.clear();
   for (Lane& lane : lanes_) free_.push_back(&lane);
-  for (GetResult& result : results) result.status = absl::UnavailableError("not read yet");
+  // Without a text no memory is allocated for it; nobody but the caller sees it.
+  for (GetResult& result : results)
+    result.status = absl::Status(absl::StatusCode::kUnavailable, "");
   for (;;) {
     while (next_ < keys_.size() && !free_.empty()) {
       if (!Begin(next_)) break;
@@ -41,7 +45,8 @@ void MultiGetter::Run(std::span<const std::string_view> keys, std::span<GetResul
 bool MultiGetter::Begin(size_t index) {
   absl::StatusOr<ReadSlot*> slot = session_->slots.Take();
   if (!slot.ok()) {
-    if (under_way_ == 0) next_ = keys_.size();  // no memory for even one: the caller has another way
+    if (under_way_ == 0)
+      next_ = keys_.size();  // no memory for even one: the caller has another way
     return false;
   }
   Lane& lane = *free_.back();
@@ -49,40 +54,63 @@ bool MultiGetter::Begin(size_t index) {
   const std::string_view key = keys_[index];
   const uint64_t hash = session_->Hash(key);
   const Slot remembered = session_->locations.Find(hash);
-  lane = Lane{index, hash, *slot, remembered};
+  lane = Lane{index, hash, *slot, remembered, FirstReadOf(*session_, hash, remembered)};
   ++under_way_;
-  GetMachine& machine = lane.slot->machine;
-  Step(lane, remembered == kEmptySlot ? machine.Start(key, lane.hash) : machine.StartAt(key, lane.hash, remembered));
+  if (lane.first.length != 0) [[likely]] {
+    Post(lane, lane.first);
+  } else {
+    BeginByMachine(lane, {});
+  }
   return true;
 }
 
-void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
+void MultiGetter::BeginByMachine(Lane& lane, std::span<const std::byte> bytes) {
+  const GetMachine::Read first = std::exchange(lane.first, {});
+  const std::string_view key = keys_[lane.index];
+  GetMachine& machine = lane.slot->machine;
+  GetMachine::Need need = lane.remembered == kEmptySlot
+                              ? machine.Start(key, lane.hash)
+                              : machine.StartAt(key, lane.hash, lane.remembered);
+  const bool read_already = need == GetMachine::Need::kRead && !bytes.empty() &&
+                            machine.read().offset == first.offset &&
+                            machine.read().length == first.length;
+  if (read_already) need = machine.Resume(bytes);
+  Step(lane, need);
+}
+
+void MultiGetter::Found(Lane& lane, const ItemView& item, Slot slot) {
   GetResult& result = results_[lane.index];
+  AssignValue(item.value, result.value);
+  if (item.expiry_unix_us != 0) connection_.RefreshClock();
+  result.info = InfoOf(item);
+  result.status = absl::OkStatus();
+  if (slot == lane.remembered) ++counters_.location_hits;
+  session_->locations.Remember(lane.hash, slot);
+  connection_.NoteHit(lane.hash);
+  End(lane);
+}
+
+void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
   GetMachine& machine = lane.slot->machine;
   switch (need) {
-    case GetMachine::Need::kFound: {
-      const ItemView& item = machine.item();
-      result.value.assign(item.value);
-      if (item.expiry_unix_us != 0) connection_.RefreshClock();
-      result.info = {item.version, item.user_flags, static_cast<int64_t>(item.expiry_unix_us)};
-      result.status = absl::OkStatus();
-      if (machine.slot() == lane.remembered) ++counters_.location_hits;
-      session_->locations.Remember(lane.hash, machine.slot());
-      connection_.NoteHit(lane.hash);
-      return End(lane);
-    }
+    case GetMachine::Need::kFound:
+      return Found(lane, machine.item(), machine.slot());
     case GetMachine::Need::kAbsent:
-      result.status = absl::NotFoundError("no such key");
+      results_[lane.index].status = absl::NotFoundError("no such key");
       return End(lane);
     case GetMachine::Need::kAskServer:
       return End(lane);
     case GetMachine::Need::kRead:
       break;
   }
-  const GetMachine::Read& read = machine.read();
+  Post(lane, machine.read());
+}
+
+void MultiGetter::Post(Lane& lane, const GetMachine::Read& read) {
   const absl::StatusOr<std::byte*> into = lane.slot->BufferFor(read);
   if (!into.ok()) return End(lane);
-  if (allows_for_size_) deadline_ns_ += std::min(TransferAllowanceNs(read.length), INT64_MAX - deadline_ns_);
+  if (allows_for_size_)
+    deadline_ns_ += std::min(TransferAllowanceNs(read.length), INT64_MAX - deadline_ns_);
   session_->reader.CountRead(read.length);
   ReadTicket& ticket = lane.slot->ticket;
   ticket.offset = read.offset;
@@ -93,10 +121,20 @@ void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
   session_->reads.Submit(ticket);
 }
 
-void MultiGetter::OnRead(ReadTicket& ticket) {
+[[gnu::flatten]] void MultiGetter::OnRead(ReadTicket& ticket) {
   Lane& lane = *static_cast<Lane*>(ticket.context);
   if (!ticket.ok) return End(lane);
-  Step(lane, lane.slot->machine.Resume(std::span<const std::byte>(ticket.into, ticket.length)));
+  const std::span<const std::byte> bytes(ticket.into, ticket.length);
+  if (lane.first.length != 0) [[likely]] {
+    const std::string_view key = keys_[lane.index];
+    ItemView item;
+    Slot slot = lane.remembered;
+    const bool found = slot != kEmptySlot ? FoundAt(*session_, key, slot, bytes, item)
+                                          : FoundInBucket(*session_, key, lane.hash,
+                                                          lane.first.offset, bytes, item, slot);
+    return found ? Found(lane, item, slot) : BeginByMachine(lane, bytes);
+  }
+  Step(lane, lane.slot->machine.Resume(bytes));
 }
 
 void MultiGetter::End(Lane& lane) {
