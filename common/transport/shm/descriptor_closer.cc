@@ -18,9 +18,6 @@ namespace {
 constexpr size_t kWaitingMax = 65536;
 // More than fits into a socket's buffer of the usual size.
 constexpr int kPacketsMax = 4096;
-// Nor do more empty ones, each of which costs the sender some 700 bytes of it: as many in a row are
-// the end.
-constexpr int kEmptyInARowMax = 640;
 
 // Without this a socket may keep close() waiting. The peer can set it again, but then it still
 // holds the socket, and the last close is its own.
@@ -36,15 +33,15 @@ void CloseForeign(Packet& packet) {
 }
 
 // The kernel would close what is still in the socket, lingering as it was told to. A packet of 0
-// bytes looks like the end, so this goes on for a while after one.
+// bytes looks like the end but for the credentials that come with every packet.
 void CloseSocket(UniqueFd socket) {
-  int empty = 0;
-  for (int i = 0; i < kPacketsMax && empty < kEmptyInARowMax; ++i) {
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+  for (int i = 0; i < kPacketsMax; ++i) {
     std::byte ignored{};
     Packet packet;
     if (ReceivePacket(socket.get(), std::span(&ignored, 1), packet) != 0) break;
-    ++empty;
-    if (packet.bytes > 0) empty = 0;
+    if (packet.bytes == 0 && !packet.credentials) break;
     CloseForeign(packet);
   }
 }
@@ -85,6 +82,13 @@ class Closer {
     return true;
   }
 
+  std::unique_lock<std::mutex> Hold() { return std::unique_lock(closing_); }
+
+  size_t count() {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+
  private:
   void Run() {
     for (;;) {
@@ -96,6 +100,7 @@ class Closer {
         first_ = (first_ + 1) % kWaitingMax;
         --count_;
       }
+      const std::lock_guard closing(closing_);
       if (item.own_socket) {
         CloseSocket(UniqueFd(item.fd));
       } else {
@@ -104,6 +109,7 @@ class Closer {
     }
   }
 
+  std::mutex closing_;
   std::mutex mutex_;
   std::condition_variable filled_;
   bool running_ = false;
@@ -115,6 +121,10 @@ class Closer {
 }  // namespace
 
 absl::Status StartDescriptorCloser() { return Closer::Get().Start(); }
+
+size_t DescriptorsToClose() { return Closer::Get().count(); }
+
+std::unique_lock<std::mutex> HoldDescriptorCloser() { return Closer::Get().Hold(); }
 
 void CloseElsewhere(UniqueFd fd) {
   if (fd.valid() && Closer::Get().Push({fd.get(), false})) [[maybe_unused]]

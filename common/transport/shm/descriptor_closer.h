@@ -4,6 +4,7 @@
 // may wait for that.
 #pragma once
 
+#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +21,14 @@ absl::Status StartDescriptorCloser();
 // than 65536 descriptors wait for it: then it closes here.
 void CloseElsewhere(UniqueFd fd);
 void CloseElsewhere(Packet& packet);  // all that is left in it
+
+// How many wait for it. They still count against this process' limit, so whoever takes descriptors
+// from peers stops while they are many of it.
+size_t DescriptorsToClose();
+
+// For tests: the thread stays before its next close() as long as this is held, as if a peer kept
+// it.
+std::unique_lock<std::mutex> HoldDescriptorCloser();
 
 // The server's end of a session's or a handshake's socket. When it goes, the peer sees the end of
 // the connection at once, after whatever was sent before; what the peer sent and nobody has read is

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,6 +31,12 @@ namespace kvd {
 namespace {
 
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
+
+size_t QuarterOfDescriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 1024;
+  return std::max<size_t>(1, limit.rlim_cur / 4);
+}
 
 PeerSocket Accept(int listener) {
   return PeerSocket(UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
@@ -103,7 +110,9 @@ ShmAcceptor::ShmAcceptor(Options options, UniqueFd listener, UniqueFd epoll, Uni
       listener_(std::move(listener)),
       epoll_(std::move(epoll)),
       stop_(std::move(stop)),
-      spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
+      spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      quarter_(QuarterOfDescriptors()),
+      handshakes_max_(std::min(kHandshakesMax, quarter_)) {}
 
 ShmAcceptor::~ShmAcceptor() {
   const uint64_t one = 1;
@@ -160,7 +169,7 @@ void ShmAcceptor::Run() {
       }
     }
     DropLate();
-    const bool room = resume_with_room_ && handshakes_.size() < kHandshakesMax;
+    const bool room = resume_with_room_ && handshakes_.size() < handshakes_max_;
     if (resume_at_ns_ != 0 && (room || NowNs() >= resume_at_ns_)) ResumeAccepting();
   }
 }
@@ -195,7 +204,11 @@ void ShmAcceptor::AcceptSome() {
 // False: nobody can be accepted now. An honest client says Hello as soon as it gets the processor,
 // so whoever has been silent longest is the one to give up, but not at once.
 bool ShmAcceptor::MakeRoom() {
-  if (handshakes_.size() < kHandshakesMax) return true;
+  if (DescriptorsToClose() >= quarter_) {
+    StopListening(NowNs() + kCloserNs);
+    return false;
+  }
+  if (handshakes_.size() < handshakes_max_) return true;
   const int64_t patient_until_ns = handshakes_.front().deadline_ns - kHandshakeNs + kGraceNs;
   if (NowNs() < patient_until_ns) {
     resume_with_room_ = true;
@@ -240,7 +253,13 @@ void ShmAcceptor::DropLate() {
 void ShmAcceptor::Answer(int fd) {
   const auto found = std::find_if(handshakes_.begin(), handshakes_.end(),
                                   [fd](const Handshake& h) { return h.socket.get() == fd; });
-  if (found == handshakes_.end()) return;  // made room for another in this round
+  if (found == handshakes_.end()) return;      // made room for another in this round
+  if (DescriptorsToClose() >= 2 * quarter_) {  // it may bring hundreds more
+    Refuse(fd, WelcomeStatus::kFull, "kvd has too many descriptors to close");
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+    handshakes_.erase(found);
+    return;
+  }
   std::byte frame[sizeof(Hello) + 1];
   Packet packet;
   // Descriptors that came along are nobody's.

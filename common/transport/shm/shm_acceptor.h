@@ -21,13 +21,17 @@ namespace kvd {
 
 class ShmAcceptor {
  public:
-  // Half-open connections at once. The oldest makes room, but none before it has had kGraceNs to
-  // say Hello: until then further clients wait in the listener's queue.
+  // Half-open connections at once; where this process may have few descriptors, no more than a
+  // quarter of them. The oldest makes room, but none before it has had kGraceNs to say Hello: until
+  // then further clients wait in the listener's queue. They also wait while another quarter is yet
+  // to be closed (descriptor_closer.h), and beyond a half nobody's hello is taken: what comes and
+  // goes quickly leaves descriptors to sessions.
   static constexpr size_t kHandshakesMax = 512;
   static constexpr int64_t kGraceNs = 100'000'000;
   static constexpr size_t kAcceptedPerRound = 16;         // then those that speak are answered
   static constexpr int64_t kHandshakeNs = 2'000'000'000;  // for a client's Hello to arrive
   static constexpr int64_t kPauseNs = 100'000'000;  // before accepting again without descriptors
+  static constexpr int64_t kCloserNs = 2'000'000;   // or while too many are yet to be closed
 
   struct Options {
     std::string path;
@@ -76,8 +80,10 @@ class ShmAcceptor {
   UniqueFd stop_;
   UniqueFd spare_;  // given up for a moment to refuse a client when there are no other descriptors
   std::list<Handshake> handshakes_;  // oldest first
-  int64_t resume_at_ns_ = 0;         // not 0: not accepting until then,
-  bool resume_with_room_ = false;    // or until a handshake has ended
+  const size_t quarter_;             // of the descriptors that this process may have
+  const size_t handshakes_max_;
+  int64_t resume_at_ns_ = 0;       // not 0: not accepting until then,
+  bool resume_with_room_ = false;  // or until a handshake has ended
   std::thread thread_;
 };
 

@@ -12,15 +12,17 @@ namespace {
 
 constexpr size_t kFdsMax = std::tuple_size_v<decltype(Packet::fds)>;
 
-template <size_t kFds>
+// For descriptors, and the credentials that come before them if they come.
 struct ControlBuffer {
-  alignas(cmsghdr) char bytes[CMSG_SPACE(kFds * sizeof(int))];
+  alignas(cmsghdr) char bytes[CMSG_SPACE(kPacketFdsMax * sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
 };
 
 void TakeDescriptors(msghdr& message, Packet& packet) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    if (part->cmsg_level != SOL_SOCKET) continue;
+    if (part->cmsg_type == SCM_CREDENTIALS) packet.credentials = true;
+    if (part->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (size_t i = 0; i < count; ++i) {
       int fd;
@@ -64,7 +66,7 @@ int SendPacket(int socket, std::span<const std::byte> packet, std::span<const in
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  ControlBuffer<kPacketFdsMax> control;
+  ControlBuffer control;
   if (!fds.empty()) {
     message.msg_control = control.bytes;
     message.msg_controllen = CMSG_SPACE(fds.size_bytes());
@@ -82,7 +84,7 @@ int SendPacket(int socket, std::span<const std::byte> packet, std::span<const in
 
 int ReceivePacket(int socket, std::span<std::byte> buffer, Packet& packet) {
   iovec part{buffer.data(), buffer.size()};
-  ControlBuffer<kPacketFdsMax> control;
+  ControlBuffer control;
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;

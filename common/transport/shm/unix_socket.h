@@ -56,13 +56,16 @@ struct Packet {
   size_t bytes = 0;
   bool truncated = false;  // it was longer than the buffer
   bool fds_lost = false;   // descriptors did not fit, or this process may have no more of them
-  size_t fd_count = 0;     // of all, the surplus included
+  // The sender's credentials came along, as with every packet of a socket with SO_PASSCRED: it is
+  // one, and not the end, even if it has no bytes.
+  bool credentials = false;
+  size_t fd_count = 0;  // of all, the surplus included
   std::array<UniqueFd, 2> fds;
   SurplusFds surplus;
 };
 
 // Takes one packet into a Packet that is still empty, without blocking. 0, or the errno: EAGAIN if
-// there is none. A packet of 0 bytes is the peer's end.
+// there is none. A packet of 0 bytes is the peer's end (or an empty one: see Packet::credentials).
 int ReceivePacket(int socket, std::span<std::byte> buffer, Packet& packet);
 
 }  // namespace kvd

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@
 #include "common/base/checksum.h"
 #include "common/base/random.h"
 #include "common/transport/sealed_memory.h"
+#include "common/transport/shm/descriptor_closer.h"
+#include "common/transport/shm/shm_acceptor.h"
 #include "common/transport/shm/shm_client_channel.h"
 #include "common/transport/shm/shm_server_transport.h"
 #include "tests/conformance/echo_server.h"
@@ -444,6 +447,100 @@ TEST_CASE("Hostile client: a descriptor whose close blocks holds nobody up") {
   client.CloseSocket();
   rig.CheckAllGone();
   KVD_REQUIRE_OK(ShmClientChannel::Connect(rig.path, MakeHello(), DeadlineNs()));
+}
+
+// A server that believes that it may have few descriptors; this process may have more, for the
+// clients.
+class FewDescriptors {
+ public:
+  static constexpr size_t kQuarter = 40;
+
+  FewDescriptors() {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit few{4 * kQuarter, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    rig.emplace();
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before_) == 0);
+  }
+
+  std::optional<HostileRig> rig;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_CASE("Hostile client: those who leave at once do not use up the descriptors") {
+  FewDescriptors few;
+  std::unique_lock hold = HoldDescriptorCloser();
+  // Fewer than the listener's queue holds, where they wait.
+  for (size_t i = 0; i < 5 * FewDescriptors::kQuarter; ++i) {
+    RawShmClient(few.rig->path).CloseSocket();
+  }
+  size_t most = 0;
+  for (int i = 0; i < 200; ++i) {
+    few.rig->CheckHonest();
+    most = std::max(most, DescriptorsToClose());
+  }
+  CHECK(most > 0);
+  CHECK(most <= FewDescriptors::kQuarter);
+  hold.unlock();
+  KVD_REQUIRE_OK(ShmClientChannel::Connect(few.rig->path, MakeHello(), DeadlineNs()));
+  few.rig->CheckAllGone();
+}
+
+TEST_CASE("Hostile client: those who bring descriptors do not use them up") {
+  FewDescriptors few;
+  std::vector<std::unique_ptr<RawShmClient>> clients;
+  for (size_t i = 0; i < 10; ++i) clients.push_back(std::make_unique<RawShmClient>(few.rig->path));
+  // It comes after them, so now all of them are accepted.
+  KVD_REQUIRE_OK(ShmClientChannel::Connect(few.rig->path, MakeHello(), DeadlineNs()));
+  std::unique_lock hold = HoldDescriptorCloser();
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::vector<int> fds(kPacketFdsMax, null.get());
+  for (const auto& client : clients) {
+    REQUIRE(client->SendObject('x', fds) == 0);
+    const std::string answer = client->Receive().value_or("");
+    if (client == clients.front()) continue;
+    CHECK_THAT(answer, Catch::Contains("too many descriptors to close"));
+  }
+  CHECK(DescriptorsToClose() <= 2 * FewDescriptors::kQuarter + kPacketFdsMax + clients.size());
+  hold.unlock();
+  KVD_REQUIRE_OK(ShmClientChannel::Connect(few.rig->path, MakeHello(), DeadlineNs()));
+}
+
+TEST_CASE("Handshake: silent ones take a quarter of few descriptors at most") {
+  FewDescriptors few;
+  std::vector<std::unique_ptr<RawShmClient>> silent;
+  for (size_t i = 0; i < FewDescriptors::kQuarter + 10; ++i) {
+    silent.push_back(std::make_unique<RawShmClient>(few.rig->path));
+  }
+  CHECK_THAT(silent.front()->Receive().value_or(""), Catch::Contains("too many handshakes"));
+}
+
+TEST_CASE("Socket: an empty packet is not the end") {
+  int fds[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+  const UniqueFd here(fds[0]);
+  UniqueFd peer(fds[1]);
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::vector<int> many(kPacketFdsMax, null.get());
+  REQUIRE(SendPacket(peer.get(), {}) == 0);
+  REQUIRE(SendPacket(peer.get(), {}, many) == 0);
+  peer.Reset();
+  const int on = 1;
+  REQUIRE(setsockopt(here.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0);
+  std::byte byte{};
+  for (const size_t expected : {size_t{0}, kPacketFdsMax}) {
+    Packet packet;
+    REQUIRE(ReceivePacket(here.get(), std::span(&byte, 1), packet) == 0);
+    CHECK(packet.bytes == 0);
+    CHECK(packet.credentials);
+    CHECK(packet.fd_count == expected);
+    CHECK_FALSE(packet.fds_lost);
+  }
+  Packet end;
+  REQUIRE(ReceivePacket(here.get(), std::span(&byte, 1), end) == 0);
+  CHECK_FALSE(end.credentials);
 }
 
 // What a client sends and what the server pulls, step by step: nothing is polled in between.
