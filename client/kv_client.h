@@ -36,8 +36,9 @@
 //
 // Threads: a Client may be used by one thread at a time. Make one per thread; they are cheap. The library has no threads of
 // its own. Calls block up to their deadline, except where Start... and Poll say otherwise.
-// After fork() the child must not use the parent's clients: FAILED_PRECONDITION. It may destroy them, which gives nothing
-// back and disturbs nobody.
+// After fork() the child must not use the parent's clients: FAILED_PRECONDITION, also as the completion of what it starts. What
+// was under way is the parent's and comes back there only. The child may destroy them, which gives nothing back and disturbs
+// nobody.
 #pragma once
 
 #include <chrono>
@@ -101,6 +102,8 @@ struct WriteOptions {
   std::chrono::nanoseconds deadline{0};  // 0: the client's
   Condition condition = {};
   // When the item expires: a time to live from now on, or a moment of Unix time by the server's clock; at most one of them.
+  // An item lives for its ttl, and longer by no more than the client's doubt about the server's clock: the time of an exchange
+  // and 0.1 s. (A write that is started does not ask for the clock first: for it, 1/100 of the time since the last exchange.)
   // Neither: never; but INCREMENT, APPEND and PREPEND then keep what the item has. A moment that has passed: at once.
   std::chrono::microseconds ttl{0};
   int64_t expiry_unix_us = 0;

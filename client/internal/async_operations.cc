@@ -54,6 +54,13 @@ void AsyncOperations::Start(std::unique_ptr<AsyncOperation> operation) {
   Begin(live);
 }
 
+void AsyncOperations::LeaveToParent() {
+  parents_live_.swap(live_);
+  parents_done_.swap(done_);
+  waiting_ = 0;
+  next_deadline_ns_ = INT64_MAX;
+}
+
 void AsyncOperations::Refuse(std::unique_ptr<AsyncOperation> operation, absl::Status status) {
   operation->result.status = std::move(status);
   done_.push_back(std::move(operation));

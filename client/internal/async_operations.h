@@ -63,6 +63,9 @@ class AsyncOperations final : ReadOwner {
   // Ends what has a deadline before `now_ns`. Advance does so too, now and then.
   void Expire(int64_t now_ns);
 
+  // In a child of fork(): what is here is the parent's. Nothing of it comes back or is given up any more.
+  void LeaveToParent();
+
   // The session is about to end.
   void SessionEnds();
 
@@ -110,6 +113,8 @@ class AsyncOperations final : ReadOwner {
   ClientCounters& counters_;
   std::list<Live> live_;
   std::deque<std::unique_ptr<AsyncOperation>> done_;
+  std::list<Live> parents_live_;
+  std::deque<std::unique_ptr<AsyncOperation>> parents_done_;
   size_t waiting_ = 0;              // live ones in stage kWaiting
   int64_t next_deadline_ns_ = INT64_MAX;
   uint32_t advances_ = 0;

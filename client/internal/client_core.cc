@@ -294,7 +294,7 @@ void ClientCore::FinishSleep() {
 }
 
 size_t ClientCore::Poll(std::span<Completion> completions) {
-  if (forked()) return 0;
+  if (forked()) return async().Deliver(completions);  // what was started here, and refused
   FinishSleep();
   // Somebody who only ever polls learns here of a session that ended without a word.
   if (Session* session = connection_.session();

@@ -44,7 +44,10 @@ class ClientCore : Connection::Listener {
 
   Connection& connection() { return connection_; }
   const Connection& connection() const { return connection_; }
-  AsyncOperations& async() { return async_; }
+  AsyncOperations& async() {
+    if (forked() && !std::exchange(left_to_parent_, true)) async_.LeaveToParent();
+    return async_;
+  }
 
   // Finds the key's item and calls `use(const ItemView&)` while its bytes are valid. NotFound if
   // there is none.
@@ -91,7 +94,7 @@ class ClientCore : Connection::Listener {
   void RefuseStart(Async async, absl::Status status) {
     auto operation = std::make_unique<AsyncOperation>();
     operation->async = std::move(async);
-    async_.Refuse(std::move(operation), std::move(status));
+    this->async().Refuse(std::move(operation), std::move(status));
   }
   void StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
                   Async async, const WriteOptions& options);
@@ -189,6 +192,8 @@ class ClientCore : Connection::Listener {
   void MultiGetInWindow(Session& session, std::span<const std::string_view> keys,
                         std::span<GetResult> results, const OperationOptions& options);
   absl::Status GetOne(std::string_view key, GetResult& result, const OperationOptions& options);
+  // Ready, and for a time to live also with the server's clock as it is now, asked for if what is known of it is old or poor.
+  absl::Status ReadyToWrite(const WriteOptions& options, int64_t deadline_ns);
   // Checks key, payload and options of a write and fills its header.
   absl::Status Prepare(Opcode opcode, std::string_view key, std::string_view payload,
                        const WriteOptions& options, RequestHeader& header);
@@ -212,6 +217,7 @@ class ClientCore : Connection::Listener {
   Request request_;                     // of the blocking operation at hand
   std::shared_ptr<BufferMemory> into_;  // where the GET at hand wants its value
   const uint32_t fork_generation_;
+  bool left_to_parent_ = false;  // after fork(): what was under way then
   uint64_t window_finds_ = 0;
   uint64_t window_location_hits_ = 0;
   uint64_t window_read_bytes_ = 0;  // of items

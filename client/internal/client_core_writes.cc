@@ -9,6 +9,17 @@
 
 namespace kvd {
 
+absl::Status ClientCore::ReadyToWrite(const WriteOptions& options, int64_t deadline_ns) {
+  KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  if (options.ttl.count() <= 0) return absl::OkStatus();
+  RefreshClock();
+  while (connection_.clock_asked()) {
+    KVD_RETURN_IF_ERROR(connection_.Wait(deadline_ns));
+    connection_.Advance();
+  }
+  return Ready(deadline_ns);
+}
+
 absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::string_view payload,
                                  const WriteOptions& options, RequestHeader& header) {
   KVD_RETURN_IF_ERROR(CheckKey(key));
@@ -28,7 +39,7 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
 absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
                                const WriteOptions& options, Request& request) {
   const int64_t deadline_ns = DeadlineNs(options.deadline, payload.size());
-  KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
   KVD_RETURN_IF_ERROR(Prepare(opcode, key, payload, options, request.header));
   request.header.argument = argument;
   request.key = key;
@@ -44,7 +55,7 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
   uint64_t bytes = 0;
   for (const Request& request : requests) bytes += request.payload.size();
   const int64_t deadline_ns = DeadlineNs(options.deadline, bytes);
-  const absl::Status ready = Ready(deadline_ns);
+  const absl::Status ready = ReadyToWrite(options, deadline_ns);
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& request = requests[i];
     statuses[i] = ready.ok() ? Prepare(opcode, request.key, request.payload, options, request.header) : ready;
@@ -68,7 +79,7 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
 absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, ItemInfo* info,
                                      const WriteOptions& options) {
   const int64_t deadline_ns = DeadlineNs(options.deadline);
-  KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
   Request request;
   KVD_RETURN_IF_ERROR(Prepare(Opcode::kTouch, key, {}, options, request.header));
   request.header.flags |= kRequestWithValue;
@@ -98,7 +109,7 @@ void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_vie
   operation->async = std::move(async);
   if (absl::Status status = forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
       !status.ok()) {
-    return async_.Refuse(std::move(operation), std::move(status));
+    return this->async().Refuse(std::move(operation), std::move(status));
   }
   operation->header.argument = argument;
   operation->key = key;
@@ -113,7 +124,7 @@ void ClientCore::StartGet(std::string_view key, const std::span<char>* into, std
   operation->async = std::move(async);
   operation->is_get = true;
   if (absl::Status status = forked() ? Forked() : CheckKey(key); !status.ok()) {
-    return async_.Refuse(std::move(operation), std::move(status));
+    return this->async().Refuse(std::move(operation), std::move(status));
   }
   operation->key = key;
   operation->buffer = std::move(buffer);
@@ -133,7 +144,7 @@ void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory
   const std::string_view payload(reinterpret_cast<const char*>(buffer->data()), std::min(bytes, buffer->size()));
   absl::Status status = forked() ? Forked() : Prepare(Opcode::kPut, key, payload, options, operation->header);
   if (status.ok() && bytes > buffer->size()) status = absl::InvalidArgumentError("more bytes than the buffer has");
-  if (!status.ok()) return async_.Refuse(std::move(operation), std::move(status));
+  if (!status.ok()) return this->async().Refuse(std::move(operation), std::move(status));
   operation->key = key;
   operation->buffer = std::move(buffer);
   operation->buffer_payload_bytes = bytes;

@@ -19,8 +19,12 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
                                     : absl::StrCat("the condition did not hold: the key has an item of version ",
                                                    reply.header.version));
     case ReplyStatus::kTooLarge:
-      return absl::OutOfRangeError(absl::StrCat("value of ", value_bytes, " bytes > --max_value ",
-                                                reply.header.value_len, " on the server"));
+      // A piece that is short enough by itself was to be put to a value that is there.
+      return absl::OutOfRangeError(
+          value_bytes > reply.header.value_len
+              ? absl::StrCat("value of ", value_bytes, " bytes > --max_value ", reply.header.value_len, " on the server")
+              : absl::StrCat("with ", value_bytes, value_bytes == 1 ? " byte" : " bytes", " more the value would be longer than "
+                             "--max_value ", reply.header.value_len, " on the server; it is unchanged"));
     case ReplyStatus::kNoSpace:
       return absl::ResourceExhaustedError("the region has no room for this; delete something or start kvd with a larger --memory "
                                          "(largest_free_run_bytes of the statistics says what fits at once; a kvd that "

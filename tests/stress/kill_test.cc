@@ -155,9 +155,21 @@ TEST_CASE("Kill: a child of fork() must not use its parent's client") {
   const std::string large(1 << 20, 'l');
   KVD_REQUIRE_OK(client->Put("large", large));
   KVD_REQUIRE_OK(client->Put("key", "value"));
+  int called = 0;
+  client->StartGet("key", Async{1, [&](Completion&) { ++called; }});
   const pid_t child = fork();
   if (child == 0) {
     std::string value;
+    absl::Status started;
+    client->StartGet("key", Async{2, [&](Completion& completion) { started = completion.status; }});
+    client->StartPut("key", "child", Async{3, {}});
+    Completion completion;
+    size_t came = 0;
+    while (client->outstanding() != 0 && came < 10) came += client->Wait({&completion, 1}, std::chrono::seconds(1));
+    if (came != 2 || called != 0 || completion.tag != 3 || !absl::IsFailedPrecondition(completion.status) ||
+        !absl::IsFailedPrecondition(started)) {
+      std::_Exit(2);
+    }
     const bool refused = absl::IsFailedPrecondition(client->Get("key", value)) &&
                          absl::IsFailedPrecondition(client->Put("key", "child").status());
     const bool own_works = Client::Connect(kvd.target()).ok();
@@ -167,6 +179,8 @@ TEST_CASE("Kill: a child of fork() must not use its parent's client") {
   int status = 0;
   waitpid(child, &status, 0);
   REQUIRE(status == 0);
+  while (client->outstanding() != 0) client->Wait({}, std::chrono::seconds(1));
+  REQUIRE(called == 1);
   KVD_REQUIRE_OK(client->Put("key", "parent"));
   // The buffer from which kvd pulls large values was made before fork().
   KVD_REQUIRE_OK(client->Put("large", large));
