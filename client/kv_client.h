@@ -280,7 +280,8 @@ class Client {
   // Sets the item's expiry as the options say; without ttl and expiry_unix_us it never expires any more. The item has a new
   // version then. NOT_FOUND. Conditions: IfVersion.
   absl::StatusOr<WriteResult> Touch(std::string_view key, const WriteOptions& options);
-  // The same, and returns the value that was touched.
+  // The same, and returns the value that was touched. With an expiry that has passed already the item goes and there is
+  // no value left to return: NOT_FOUND.
   absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info, const WriteOptions& options);
 
   // A status for each, in order; all are sent before the first answer is waited for. Of two writes of one key in a batch
