@@ -28,7 +28,7 @@ absl::Status PutInPlace(const ItemView& item, BufferMemory& buffer) {
   const uint8_t flags = static_cast<uint8_t>((item.expiry_unix_us != 0 ? kItemHasExpiry : 0) |
                                              (item.user_flags != 0 ? kItemHasUserFlags : 0) |
                                              (item.value.size() > UINT32_MAX ? kItemLongValue : 0));
-  buffer.option_bytes = OptionalBytes(flags);
+  buffer.bytes_before_key = BytesBeforeKey(flags, item.key.size(), item.value.size());
   auto* const data = reinterpret_cast<char*>(buffer.data());
   if (item.value.data() != data && !item.value.empty()) {
     std::memmove(data, item.value.data(), item.value.size());

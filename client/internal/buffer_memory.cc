@@ -7,7 +7,7 @@
 namespace kvd {
 
 absl::StatusOr<std::shared_ptr<BufferMemory>> BufferMemory::Create(size_t bytes) {
-  static_assert(kHeadroomBytes >= kItemHeaderBytes + OptionalBytes(kItemFlagsKnown) + kKeyBytesMax);
+  static_assert(kHeadroomBytes >= kLongItemHeaderBytes + OptionalBytes(kItemFlagsKnown) + kKeyBytesMax);
   constexpr size_t kBytesMax = size_t{1} << 40;
   if (bytes == 0 || bytes > kBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("a buffer has 1 to ", kBytesMax, " bytes"));

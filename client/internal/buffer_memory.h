@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/internal/fork_guard.h"
+#include "common/layout/item.h"
 #include "common/transport/client_channel.h"
 #include "common/transport/shared_pages.h"
 
@@ -46,8 +47,8 @@ class BufferMemory {
   // value comes to lie at data(); null if it does not fit.
   std::byte* PlaceFor(uint64_t before_value, uint64_t item_bytes) const;
 
-  // Bytes of optional words that the last item read into it had: the next one is likely to have as many.
-  uint64_t option_bytes = 0;
+  // How many bytes the last item read into it had before its key: the next one is likely to have as many.
+  uint64_t bytes_before_key = kLongItemHeaderBytes;
 
  private:
   static constexpr size_t kHeadroomBytes = 8192;  // a header, all optional words, the longest key

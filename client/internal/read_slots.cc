@@ -22,7 +22,7 @@ absl::StatusOr<std::byte*> ReadSlot::BufferFor(const GetMachine::Read& read) {
       return small.data();
     case GetMachine::Into::kItem:
       if (place != nullptr) {
-        const uint64_t before_value = kItemHeaderBytes + place->option_bytes + key_bytes;
+        const uint64_t before_value = place->bytes_before_key + key_bytes;
         if (std::byte* const at = place->PlaceFor(before_value, read.length); at != nullptr) return at;
       }
       if (read.length <= kItemBytes) return small.data() + kScratchBytes;

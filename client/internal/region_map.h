@@ -32,7 +32,7 @@ class RegionMap {
   // True if a slot may point to where it does: inside the region, not longer than any item.
   bool Plausible(Slot slot) const {
     const uint64_t bytes = ItemBytesOf(slot);
-    return bytes >= kItemHeaderBytes && bytes <= item_bytes_max_ && geometry_.Contains(LocationOf(slot), bytes);
+    return bytes >= kItemBytesMin && bytes <= item_bytes_max_ && geometry_.Contains(LocationOf(slot), bytes);
   }
 
   uint32_t bucket_count(uint32_t shard) const { return tables_[shard].buckets; }

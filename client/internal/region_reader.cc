@@ -83,7 +83,7 @@ absl::StatusOr<std::span<const std::byte>> RegionReader::Read(const GetMachine::
 absl::StatusOr<std::byte*> RegionReader::PlaceOf(const GetMachine::Read& read) {
   landing_ = nullptr;
   if (place_ != nullptr && read.into == GetMachine::Into::kItem) [[unlikely]] {
-    const uint64_t before_value = kItemHeaderBytes + place_->option_bytes + place_key_bytes_;
+    const uint64_t before_value = place_->bytes_before_key + place_key_bytes_;
     if (std::byte* const at = place_->PlaceFor(before_value, read.length); at != nullptr) {
       landing_ = place_;
       return at;

@@ -19,7 +19,7 @@ namespace kvd {
 // was compiled for a newer processor can be called on an older one.
 struct WindowGetSteps {
   static constexpr uint64_t kCopyBytes = 32;
-  static constexpr uint64_t kUnitsMin = kItemHeaderBytes / kLocationUnitBytes;
+  static constexpr uint64_t kUnitsMin = kItemBytesMin / kLocationUnitBytes;
   static constexpr uint64_t kUnitsMax = WindowGet::kItemBytesMax / kLocationUnitBytes;
 
   [[gnu::always_inline]] static const BucketHeader* HeaderOf(const WindowGet& get, uint64_t hash) {

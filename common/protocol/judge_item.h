@@ -42,29 +42,38 @@ struct ItemExpectation {
 
 namespace internal {
 
-// Item bytes that are not in every item.
-struct ItemOptions {
+// What the header of an item of the long form says.
+struct LongForm {
+  uint64_t key_at = 0;
+  uint64_t key_len = 0;
+  uint64_t value_len = 0;
   uint64_t expiry_unix_us = 0;
   uint64_t user_flags = 0;
-  uint64_t bytes = 0;  // of all optional words
 };
 
-// Takes the optional words that `flags` announces; also `value_len`, where it is one of them. False: they do not fit.
-[[gnu::cold]] inline bool TakeItemOptions(std::span<const std::byte> copy, uint8_t flags, ItemOptions& options,
-                                          uint64_t& value_len) {
-  if ((flags & ~kItemFlagsKnown) != 0) return false;
-  options.bytes = OptionalBytes(flags);
-  if (copy.size() < kItemHeaderBytes + options.bytes) return false;
-  const std::byte* cursor = copy.data() + kItemHeaderBytes;
+// False: it does not fit into `copy`, or is none that is ever written, as that of an item for which the short form would do.
+[[gnu::noinline]] inline bool TakeLongForm(std::span<const std::byte> copy, LongForm& form) {
+  if (copy.size() < kLongItemHeaderBytes) return false;
+  LongItemHeader header;
+  std::memcpy(&header, copy.data() + kItemHeaderBytes, sizeof(header));
+  if ((header.flags & ~kItemFlagsKnown) != 0) return false;
+  if (header.key_len - 1u >= kKeyBytesMax) return false;
+  if (IsShortItem(header.flags, header.key_len, header.value_len)) return false;
+  const uint64_t option_bytes = OptionalBytes(header.flags);
+  if (copy.size() < kLongItemHeaderBytes + option_bytes) return false;
+  const std::byte* cursor = copy.data() + kLongItemHeaderBytes;
   const auto take = [&cursor](uint8_t present, uint64_t& word) {
     if (present == 0) return;
     std::memcpy(&word, cursor, sizeof(word));
     cursor += sizeof(word);
   };
-  take(flags & kItemHasExpiry, options.expiry_unix_us);
-  take(flags & kItemHasUserFlags, options.user_flags);
-  take(flags & kItemLongValue, value_len);
-  return value_len <= copy.size();
+  form.key_at = kLongItemHeaderBytes + option_bytes;
+  form.key_len = header.key_len;
+  form.value_len = header.value_len;
+  take(header.flags & kItemHasExpiry, form.expiry_unix_us);
+  take(header.flags & kItemHasUserFlags, form.user_flags);
+  take(header.flags & kItemLongValue, form.value_len);
+  return form.value_len <= copy.size();
 }
 
 // Equality of two keys of the same length; short ones without a call.
@@ -87,23 +96,31 @@ inline bool SameBytes(const char* a, const char* b, uint64_t bytes) {
 inline ItemVerdict JudgeItem(std::span<const std::byte> copy, const ItemExpectation& expected, ItemView& item) {
   if (copy.size() < kItemHeaderBytes) return ItemVerdict::kTorn;
   // Word by word: a wider copy of the header would be stored and loaded again.
-  uint64_t words[3];
+  uint64_t words[2];
   std::memcpy(words, copy.data(), sizeof(words));
-  const uint64_t key_len = words[2] & 0xffff;
-  uint64_t value_len = words[2] >> 32;
-  internal::ItemOptions options;
-  if (const auto flags = static_cast<uint8_t>(words[2] >> 16); flags != 0) [[unlikely]] {
-    if (!internal::TakeItemOptions(copy, flags, options, value_len)) return ItemVerdict::kTorn;
+  [[maybe_unused]] uint64_t short_lengths = words[1] & kShortLengthsMask;
+  uint64_t key_at = kItemHeaderBytes;
+  uint64_t key_len = ShortKeyBytes(words[1]);
+  uint64_t value_len = ShortValueBytes(words[1]);
+  uint64_t expiry_unix_us = 0;
+  uint64_t user_flags = 0;
+  if (key_len == 0) [[unlikely]] {
+    internal::LongForm form;
+    if (!internal::TakeLongForm(copy, form)) return ItemVerdict::kTorn;
+    short_lengths = 0;
+    key_at = form.key_at;
+    key_len = form.key_len;
+    value_len = form.value_len;
+    expiry_unix_us = form.expiry_unix_us;
+    user_flags = form.user_flags;
   }
-  if (key_len - 1 >= kKeyBytesMax) return ItemVerdict::kTorn;
-  const uint64_t key_at = kItemHeaderBytes + options.bytes;
   const uint64_t item_bytes = (key_at + key_len + value_len + 7) & ~uint64_t{7};
   if (item_bytes > copy.size()) return ItemVerdict::kTorn;
 
   const uint64_t version = VersionOf(words[0]);
 #if !defined(KVD_CANARY_SKIP_CHECKSUM)
-  if (ItemChecksum(copy.data() + kItemChecksumFrom, item_bytes - kItemChecksumFrom, expected.incarnation,
-                   expected.location, version) != words[1]) {
+  if (ItemCheckWord(copy.data() + kItemHeaderBytes, item_bytes - kItemHeaderBytes, expected.incarnation,
+                    expected.location, version, short_lengths) != words[1]) {
     return ItemVerdict::kTorn;
   }
 #endif
@@ -114,18 +131,19 @@ inline ItemVerdict JudgeItem(std::span<const std::byte> copy, const ItemExpectat
     if (expected.held_version == 0 || expected.held_version != version) return ItemVerdict::kDead;
   }
   const char* const key = reinterpret_cast<const char*>(copy.data()) + key_at;
-  if (!expected.key.empty() && (key_len != expected.key.size() || !internal::SameBytes(key, expected.key.data(), key_len))) {
+  if (!expected.key.empty() &&
+      (key_len != expected.key.size() || !internal::SameBytes(key, expected.key.data(), key_len))) {
     return ItemVerdict::kOtherKey;
   }
-  if (options.expiry_unix_us != 0 && expected.clock != nullptr) [[unlikely]] {
+  if (expiry_unix_us != 0 && expected.clock != nullptr) [[unlikely]] {
     const int64_t now_us = expected.clock->NowUnixUs();
-    if (now_us > 0 && options.expiry_unix_us <= static_cast<uint64_t>(now_us)) return ItemVerdict::kExpired;
+    if (now_us > 0 && expiry_unix_us <= static_cast<uint64_t>(now_us)) return ItemVerdict::kExpired;
   }
   item.version = version;
   item.key = std::string_view(key, key_len);
   item.value = std::string_view(key + key_len, value_len);
-  item.expiry_unix_us = options.expiry_unix_us;
-  item.user_flags = static_cast<uint32_t>(options.user_flags);
+  item.expiry_unix_us = expiry_unix_us;
+  item.user_flags = static_cast<uint32_t>(user_flags);
   return ItemVerdict::kCurrent;
 }
 

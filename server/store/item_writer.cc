@@ -22,21 +22,23 @@ void ItemWriter::MarkDead([[maybe_unused]] RegionOffset at) const {
 #endif
 }
 
+// The short form's lengths are part of the word with the checksum, which comes last.
 void ItemWriter::WriteLengths(RegionOffset at, ItemShape shape, const ItemExtras& extras) const {
+  if (shape.is_short()) return;
   const uint8_t flags = shape.flags();
-  ItemHeader header{};
+  LongItemHeader header{};
   header.key_len = static_cast<uint16_t>(shape.key_len);
   header.flags = flags;
   header.value_len = (flags & kItemLongValue) == 0 ? static_cast<uint32_t>(shape.value_len) : 0;
   uint64_t word;
-  std::memcpy(&word, reinterpret_cast<const char*>(&header) + kItemChecksumFrom, sizeof(word));
-  StoreWord(region_->At(at) + kItemChecksumFrom, word);
+  std::memcpy(&word, &header, sizeof(word));
+  StoreWord(region_->At(at) + kItemHeaderBytes, word);
   if (flags != 0) WriteOptionalWords(at, shape, extras);
 }
 
 void ItemWriter::WriteOptionalWords(RegionOffset at, ItemShape shape,
                                     const ItemExtras& extras) const {
-  std::byte* to = region_->At(at) + kItemHeaderBytes;
+  std::byte* to = region_->At(at) + kLongItemHeaderBytes;
   const auto put = [&to](uint8_t present, uint64_t word) {
     if (present == 0) return;
     StoreWord(to, word);
@@ -49,8 +51,7 @@ void ItemWriter::WriteOptionalWords(RegionOffset at, ItemShape shape,
 
 void ItemWriter::WritePadding(RegionOffset at, ItemShape shape) const {
   static constexpr uint64_t kZero = 0;
-  const uint64_t unpadded =
-      kItemHeaderBytes + OptionalBytes(shape.flags()) + shape.key_len + shape.value_len;
+  const uint64_t unpadded = shape.bytes_before_key() + shape.key_len + shape.value_len;
   StoreBytes(region_->At(at) + unpadded, &kZero, shape.item_bytes() - unpadded);
 }
 
@@ -58,7 +59,7 @@ void ItemWriter::WritePadding(RegionOffset at, ItemShape shape) const {
 std::byte* ItemWriter::WriteHead(RegionOffset at, ItemShape shape, std::string_view key,
                                  const ItemExtras& extras) const {
   WriteLengths(at, shape, extras);
-  std::byte* const to = region_->At(at) + kItemHeaderBytes + OptionalBytes(shape.flags());
+  std::byte* const to = region_->At(at) + shape.bytes_before_key();
   StoreBytes(to, key.data(), key.size());
   WritePadding(at, shape);
   return to + key.size();
@@ -67,10 +68,10 @@ std::byte* ItemWriter::WriteHead(RegionOffset at, ItemShape shape, std::string_v
 // Over what lies in the region: it was just written, so it is in the cache if it fits.
 void ItemWriter::WriteChecksum(RegionOffset at, ItemShape shape, uint64_t version) const {
   std::byte* const item = region_->At(at);
-  const uint64_t checksum =
-      ItemChecksum(item + kItemChecksumFrom, shape.item_bytes() - kItemChecksumFrom,
-                   region_->geometry().incarnation, at, version);
-  StoreWord(item + offsetof(ItemHeader, checksum), checksum);
+  const uint64_t word =
+      ItemCheckWord(item + kItemHeaderBytes, shape.item_bytes() - kItemHeaderBytes,
+                    region_->geometry().incarnation, at, version, shape.short_lengths());
+  StoreWord(item + offsetof(ItemHeader, check_and_lengths), word);
   OrderStores();
 }
 
@@ -87,8 +88,8 @@ void ItemWriter::CopyNew(RegionOffset to, RegionOffset from) const {
   const ItemShape shape = ShapeAt(from);
   const uint64_t version = VersionOf(HeaderAt(from).version_and_state);
   SetState(to, version, ItemState::kWriting);
-  StoreBytes(region_->At(to) + kItemChecksumFrom, region_->At(from) + kItemChecksumFrom,
-             shape.item_bytes() - kItemChecksumFrom);
+  StoreBytes(region_->At(to) + kItemHeaderBytes, region_->At(from) + kItemHeaderBytes,
+             shape.item_bytes() - kItemHeaderBytes);
   WriteChecksum(to, shape, version);
 }
 
@@ -96,8 +97,10 @@ void ItemWriter::CopyNew(RegionOffset to, RegionOffset from) const {
 // here before finds either that or something that does not verify.
 std::byte* ItemWriter::Prepare(RegionOffset at, std::string_view key, uint64_t value_len,
                                const ItemExtras& extras) const {
+  const ItemShape shape{key.size(), value_len, extras.flags()};
   SetState(at, 0, ItemState::kDead);
-  return WriteHead(at, {key.size(), value_len, extras.flags()}, key, extras);
+  StoreWord(region_->At(at) + offsetof(ItemHeader, check_and_lengths), shape.short_lengths());
+  return WriteHead(at, shape, key, extras);
 }
 
 void ItemWriter::Seal(RegionOffset at, uint64_t version) const {
@@ -111,8 +114,7 @@ void ItemWriter::Overwrite(RegionOffset at, uint64_t version, std::string_view v
   const ItemShape shape{key.size(), value.size(), extras.flags()};
   SetState(at, version, ItemState::kWriting);
   WriteLengths(at, shape, extras);
-  StoreBytes(region_->At(at) + kItemHeaderBytes + OptionalBytes(shape.flags()) + key.size(),
-             value.data(), value.size());
+  StoreBytes(region_->At(at) + shape.bytes_before_key() + key.size(), value.data(), value.size());
   WritePadding(at, shape);
   WriteChecksum(at, shape, version);
   SetState(at, version, ItemState::kLive);
@@ -128,7 +130,7 @@ void ItemWriter::OverwriteExtras(RegionOffset at, uint64_t version,
 }
 
 ItemExtras ItemWriter::ExtrasAt(RegionOffset at) const {
-  const uint8_t flags = HeaderAt(at).flags;
+  const uint8_t flags = FlagsAt(at);
   ItemExtras extras;
   if ((flags & kItemHasExpiry) != 0) extras.expiry_unix_us = WordOf(at, 0);
   if ((flags & kItemHasUserFlags) != 0) {

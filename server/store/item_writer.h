@@ -23,6 +23,9 @@ struct ItemShape {
   uint8_t flags() const {
     return value_len > UINT32_MAX ? static_cast<uint8_t>(extras | kItemLongValue) : extras;
   }
+  bool is_short() const { return IsShortItem(flags(), key_len, value_len); }
+  uint64_t short_lengths() const { return is_short() ? PackShortLengths(key_len, value_len) : 0; }
+  uint64_t bytes_before_key() const { return BytesBeforeKey(flags(), key_len, value_len); }
   uint64_t item_bytes() const { return ItemBytes(flags(), key_len, value_len); }
   uint64_t occupied_bytes() const { return RoundUpItemSize(item_bytes()); }
 };
@@ -69,9 +72,9 @@ class ItemWriter {
   void MarkLive(RegionOffset at) const;
   void MarkDead(RegionOffset at) const;
 
-  // Replaces value and extras of the LIVE item at `at`, of the same occupied size and flags:
-  // WRITING under the new version, then what is new and the checksum, then LIVE. `value` does not
-  // lie in the item.
+  // Replaces value and extras of the LIVE item at `at`, of the same occupied size and flags (and so
+  // of the same form): WRITING under the new version, then what is new and the checksum, then LIVE.
+  // `value` does not lie in the item.
   void Overwrite(RegionOffset at, uint64_t version, std::string_view value,
                  const ItemExtras& extras = {}) const;
 
@@ -81,9 +84,11 @@ class ItemWriter {
   // The item at `at`, whatever its state; views into the region.
   ItemView Read(RegionOffset at) const;
   uint64_t VersionAt(RegionOffset at) const { return VersionOf(HeaderAt(at).version_and_state); }
-  uint8_t FlagsAt(RegionOffset at) const { return HeaderAt(at).flags; }
+  uint8_t FlagsAt(RegionOffset at) const { return IsShortAt(at) ? 0 : LongHeaderAt(at).flags; }
   ItemShape ShapeAt(RegionOffset at) const {
-    const ItemHeader& header = HeaderAt(at);
+    const uint64_t word = HeaderAt(at).check_and_lengths;
+    if (ShortKeyBytes(word) != 0) return {ShortKeyBytes(word), ShortValueBytes(word), 0};
+    const LongItemHeader& header = LongHeaderAt(at);
     ItemShape shape{header.key_len, header.value_len, 0};
     if (header.flags != 0) [[unlikely]] {
       shape.extras = header.flags & (kItemHasExpiry | kItemHasUserFlags);
@@ -94,15 +99,17 @@ class ItemWriter {
     return shape;
   }
   std::string_view KeyAt(RegionOffset at) const {
-    const ItemHeader& header = HeaderAt(at);
-    return {reinterpret_cast<const char*>(region_->At(at)) + kItemHeaderBytes +
-                (header.flags == 0 ? 0 : OptionalBytes(header.flags)),
+    const auto* const item = reinterpret_cast<const char*>(region_->At(at));
+    const uint64_t short_key_len = ShortKeyBytes(HeaderAt(at).check_and_lengths);
+    if (short_key_len != 0) return {item + kItemHeaderBytes, short_key_len};
+    const LongItemHeader& header = LongHeaderAt(at);
+    return {item + kLongItemHeaderBytes + (header.flags == 0 ? 0 : OptionalBytes(header.flags)),
             header.key_len};
   }
   ItemExtras ExtrasAt(RegionOffset at) const;
   // Whether the item at `at` has an expiry and that is not after `now_unix_us`.
   bool HasLapsed(RegionOffset at, uint64_t now_unix_us) const {
-    return (HeaderAt(at).flags & kItemHasExpiry) != 0 && WordOf(at, 0) <= now_unix_us;
+    return (FlagsAt(at) & kItemHasExpiry) != 0 && WordOf(at, 0) <= now_unix_us;
   }
 
  private:
@@ -116,9 +123,15 @@ class ItemWriter {
   const ItemHeader& HeaderAt(RegionOffset at) const {
     return *reinterpret_cast<const ItemHeader*>(region_->At(at));
   }
+  const LongItemHeader& LongHeaderAt(RegionOffset at) const {
+    return *reinterpret_cast<const LongItemHeader*>(region_->At(at) + kItemHeaderBytes);
+  }
+  bool IsShortAt(RegionOffset at) const {
+    return ShortKeyBytes(HeaderAt(at).check_and_lengths) != 0;
+  }
   // The optional word number `index` of those that are there.
   uint64_t WordOf(RegionOffset at, uint32_t index) const {
-    return *reinterpret_cast<const uint64_t*>(region_->At(at) + kItemHeaderBytes +
+    return *reinterpret_cast<const uint64_t*>(region_->At(at) + kLongItemHeaderBytes +
                                               index * sizeof(uint64_t));
   }
 

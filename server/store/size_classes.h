@@ -13,7 +13,7 @@
 
 namespace kvd {
 
-inline constexpr uint32_t kSmallestObjectBytes = 32;    // an item of one byte of key
+inline constexpr uint32_t kSmallestObjectBytes = 32;    // an item has 24 or more
 inline constexpr uint32_t kLargestObjectBytes = 32768;  // beyond it, whole pages
 inline constexpr uint32_t kSizeClassCount = 5 + 9 * 8;
 inline constexpr uint32_t kObjectsPerSpanMax = 128;

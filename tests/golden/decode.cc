@@ -52,8 +52,12 @@ Json Item(std::string_view bytes, uint64_t incarnation, RegionOffset location) {
   std::memcpy(live.data(), &*header, sizeof(*header));
   if (JudgeItem(Span(live), expected, view) != ItemVerdict::kCurrent) return Error("torn");
   Json item = {{"state", state}, {"version", view.version}};
-  if ((header->flags & kItemHasExpiry) != 0) item["expiry_unix_us"] = view.expiry_unix_us;
-  if ((header->flags & kItemHasUserFlags) != 0) item["user_flags"] = view.user_flags;
+  uint8_t flags = 0;
+  if (ShortKeyBytes(header->check_and_lengths) == 0) {
+    flags = Take<LongItemHeader>(bytes.substr(kItemHeaderBytes))->flags;
+  }
+  if ((flags & kItemHasExpiry) != 0) item["expiry_unix_us"] = view.expiry_unix_us;
+  if ((flags & kItemHasUserFlags) != 0) item["user_flags"] = view.user_flags;
   item["key"] = std::string(view.key);
   item["value"] = std::string(view.value);
   return item;

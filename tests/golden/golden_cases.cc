@@ -15,6 +15,7 @@
 #include "common/protocol/geometry.h"
 #include "common/protocol/handshake.h"
 #include "common/transport/shm/session_segment.h"
+#include "tests/support/encode_item.h"
 
 namespace kvd::test {
 namespace {
@@ -62,20 +63,15 @@ const char* NameOf(ItemState state) {
 }
 
 std::string Encode(const ItemSpec& spec, RegionOffset location) {
-  ItemHeader header{};
-  header.version_and_state = PackVersion(spec.version, spec.state);
-  header.key_len = static_cast<uint16_t>(spec.key.size());
-  header.flags = spec.flags();
-  header.value_len = spec.long_value ? 0 : static_cast<uint32_t>(spec.value.size());
-  std::string bytes = BytesOf(header);
-  if (spec.expiry_unix_us) bytes += BytesOf(*spec.expiry_unix_us);
-  if (spec.user_flags) bytes += BytesOf(uint64_t{*spec.user_flags});
-  if (spec.long_value) bytes += BytesOf(uint64_t{spec.value.size()});
-  bytes += spec.key + spec.value;
-  bytes.resize(spec.bytes());
-  header.checksum = ItemChecksum(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
-                                 kIncarnation, location, spec.version);
-  return bytes.replace(0, sizeof(header), BytesOf(header));
+  return EncodeItem({.key = spec.key,
+                     .value = spec.value,
+                     .state = spec.state,
+                     .version = spec.version,
+                     .flags = spec.flags(),
+                     .expiry_unix_us = spec.expiry_unix_us.value_or(0),
+                     .user_flags = spec.user_flags.value_or(0),
+                     .incarnation = kIncarnation,
+                     .location = location});
 }
 
 Json Describe(const ItemSpec& spec) {
@@ -125,6 +121,14 @@ void AddItems(std::vector<GoldenCase>& cases) {
   cases.push_back(
       ItemCase("item_writing",
                {.key = "coming", .value = "new", .state = ItemState::kWriting, .version = 7}));
+  // The longest of the short form, and those next to it.
+  cases.push_back(ItemCase(
+      "item_short_longest",
+      {.key = std::string(127, 'k'), .value = long_text.substr(0, 511), .version = kVersionMax}));
+  cases.push_back(
+      ItemCase("item_key_128", {.key = std::string(128, 'k'), .value = "", .version = 10}));
+  cases.push_back(
+      ItemCase("item_512", {.key = "k", .value = long_text.substr(0, 512), .version = 11}));
   cases.push_back(
       ItemCase("item_400", {.key = "key", .value = long_text.substr(0, 400), .version = 8}));
   cases.push_back(

@@ -78,7 +78,7 @@ def main():
     case("vectors of checksums, hashes and sizes", vectors_match)
     for path in files:
         case(path.stem, lambda: decodes(path))
-    for name in ("item_smallest", "item_all_words", "item_400", "overflow_header"):
+    for name in ("item_smallest", "item_all_words", "item_400", "item_key_128", "overflow_header"):
         case(f"{name} with a flipped bit is refused",
              lambda: refuses_flipped_bits(DIRECTORY / f"{name}.json"))
     return 1 if failures else 0

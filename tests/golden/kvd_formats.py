@@ -171,29 +171,43 @@ def bucket(data, context):
 
 
 def item(data, context):
-    word, key_len, flags = u64(data, 0), u16(data, 16), u8(data, 18)
+    need(len(data) >= 24, "length")
+    word, second = u64(data, 0), u64(data, 8)
     version = word >> 2
-    need(1 <= key_len <= 4096, "key length")
-    need(flags & ~7 == 0, "flags")
-    at, value_len, result = 24, u32(data, 20), {"version": version}
-    if flags & 1:
-        result["expiry_unix_us"] = u64(data, at)
-        at += 8
-    if flags & 2:
-        need(u64(data, at) >> 32 == 0, "upper half of the user flags")
-        result["user_flags"] = u64(data, at)
-        at += 8
-    if flags & 4:
-        need(value_len == 0, "short length beside a long one")
-        value_len = u64(data, at)
-        at += 8
+    result = {"version": version}
+    place = context["incarnation"] + context["location"] * 0x9E3779B97F4A7C15 & MASK
+    place ^= version * 0xD6E8FEB86659FD93 & MASK
+    if second & 127 != 0:
+        at, key_len, value_len = 16, second & 127, second >> 7 & 511
+        lengths = second & 0xFFFF
+        place ^= lengths * 0xBF58476D1CE4E5B9 & MASK
+    else:
+        at, lengths = 24, None
+        key_len, flags, value_len = u16(data, 16), u8(data, 18), u32(data, 20)
+        need(1 <= key_len <= 4096, "key length")
+        need(flags & ~7 == 0 and u8(data, 19) == 0, "flags or reserved")
+        need(flags != 0 or key_len > 127 or value_len > 511, "long without need")
+        need(at + 8 * bin(flags).count("1") <= len(data), "length")
+        if flags & 1:
+            result["expiry_unix_us"] = u64(data, at)
+            at += 8
+        if flags & 2:
+            need(u64(data, at) >> 32 == 0, "upper half of the user flags")
+            result["user_flags"] = u64(data, at)
+            at += 8
+        if flags & 4:
+            need(value_len == 0, "short length beside a long one")
+            value_len = u64(data, at)
+            at += 8
     end = at + key_len + value_len
     padded = (end + 7) // 8 * 8
     need(padded <= len(data), "length")
-    place = context["incarnation"] + context["location"] * 0x9E3779B97F4A7C15 & MASK
-    place ^= version * 0xD6E8FEB86659FD93 & MASK
-    need(u64(data, 8) == xxh3_64(data[16:padded], 0) ^ place, "checksum of the item")
-    need(u8(data, 19) == 0 and not any(data[end:padded]), "reserved or padding")
+    check = xxh3_64(data[16:padded], 0) ^ place ^ place >> 32
+    if lengths is None:
+        need(second == check << 7 & MASK, "check of the item")
+    else:
+        need(second == check << 16 & MASK | lengths, "check of the item")
+    need(not any(data[end:padded]), "padding")
     need(word & 3 < 3, "state")
     result["state"] = ["dead", "writing", "live"][word & 3]
     result["key"] = data[at:at + key_len].decode("ascii")

@@ -280,7 +280,7 @@ TEST_CASE(
   SECTION("dead") { region.SetState(slot, ItemState::kDead); }
   SECTION("being written") { region.SetState(slot, ItemState::kWriting); }
   SECTION("torn") {
-    *region.At(LocationOf(slot) + 30) ^= std::byte{1};
+    *region.At(LocationOf(slot) + 20) ^= std::byte{1};
     std::swap(torn, moved);
   }
   SECTION("a state that does not exist") {

@@ -282,7 +282,7 @@ TEST_CASE("Scanner: a bucket that never comes to rest ends with the deadline") {
   Fixture fixture;
   const Slot slot = fixture.region.Put({.key = "key", .value = "v"});
   SECTION("an item is being written") { fixture.region.SetState(slot, ItemState::kWriting); }
-  SECTION("an item is torn") { *fixture.region.At(LocationOf(slot) + 26) ^= std::byte{1}; }
+  SECTION("an item is torn") { *fixture.region.At(LocationOf(slot) + 18) ^= std::byte{1}; }
   SECTION("the header is torn") {
     fixture.region.HeaderAt(fixture.region.BucketOffset(0, kBucket0)).checksum ^= 1;
   }

@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/layout/checked_word.h"
 #include "common/layout/superblock.h"
+#include "tests/support/encode_item.h"
 
 namespace kvd::test {
 
@@ -90,33 +91,28 @@ RegionOffset TestRegion::LocalRoom(uint32_t shard, BucketIndex bucket, uint64_t 
 
 Slot TestRegion::WriteItem(RegionOffset location, const TestItem& item) {
   const uint64_t version = item.version != 0 ? item.version : next_version_++;
-  const uint64_t bytes = ItemBytes(item.flags, item.key.size(), item.value.size());
-  std::byte* at = At(location);
-  std::memset(at, 0, bytes);
-  ItemHeader header{};
-  header.version_and_state = PackVersion(version, item.state);
-  header.key_len = static_cast<uint16_t>(item.key.size());
-  header.flags = item.flags;
-  header.value_len =
-      (item.flags & kItemLongValue) != 0 ? 0 : static_cast<uint32_t>(item.value.size());
-  std::byte* cursor = at + kItemHeaderBytes;
-  const auto put = [&cursor](const void* from, size_t length) {
-    if (length != 0) std::memcpy(cursor, from, length);
-    cursor += length;
-  };
-  const auto word = [&](uint8_t flag, uint64_t content) {
-    if ((item.flags & flag) != 0) put(&content, sizeof(content));
-  };
-  word(kItemHasExpiry, version * 7);
-  word(kItemHasUserFlags, version & 0xffffffff);
-  word(kItemLongValue, item.value.size());
-  put(item.key.data(), item.key.size());
-  put(item.value.data(), item.value.size());
-  std::memcpy(at, &header, sizeof(header));
-  header.checksum = ItemChecksum(at + kItemChecksumFrom, bytes - kItemChecksumFrom,
-                                 geometry_.incarnation, location, version);
-  std::memcpy(at, &header, sizeof(header));
-  return PackSlot(SlotTag(Hash(item.key)), bytes + item.extra_bytes, location);
+  const std::string bytes = EncodeItem({.key = item.key,
+                                        .value = item.value,
+                                        .state = item.state,
+                                        .version = version,
+                                        .flags = item.flags,
+                                        .expiry_unix_us = version * 7,
+                                        .user_flags = version & 0xffffffff,
+                                        .incarnation = geometry_.incarnation,
+                                        .location = location});
+  std::memcpy(At(location), bytes.data(), bytes.size());
+  return PackSlot(SlotTag(Hash(item.key)), bytes.size() + item.extra_bytes, location);
+}
+
+std::string_view TestRegion::KeyAt(RegionOffset location) {
+  const char* const at = reinterpret_cast<const char*>(At(location));
+  ItemHeader header;
+  std::memcpy(&header, at, sizeof(header));
+  const uint64_t short_bytes = ShortKeyBytes(header.check_and_lengths);
+  if (short_bytes != 0) return {at + kItemHeaderBytes, short_bytes};
+  LongItemHeader more;
+  std::memcpy(&more, at + kItemHeaderBytes, sizeof(more));
+  return {at + kLongItemHeaderBytes + OptionalBytes(more.flags), more.key_len};
 }
 
 void TestRegion::SetState(Slot slot, ItemState state) {
@@ -244,11 +240,7 @@ BucketIndex TestRegion::Split(uint32_t shard, bool publish_count) {
   const std::vector<Slot> slots = SlotsOf(shard, old);
   std::vector<Slot> stay;
   for (const Slot slot : slots) {
-    ItemHeader header;
-    std::memcpy(&header, At(LocationOf(slot)), sizeof(header));
-    const char* key = reinterpret_cast<const char*>(At(LocationOf(slot))) + kItemHeaderBytes +
-                      OptionalBytes(header.flags);
-    const uint64_t hash = Hash(std::string_view(key, header.key_len));
+    const uint64_t hash = Hash(KeyAt(LocationOf(slot)));
     if (LowBits(hash, depth) == made) {
       AddSlot(shard, BucketIndex{made}, slot);
     } else {

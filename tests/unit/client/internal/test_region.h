@@ -66,6 +66,7 @@ class TestRegion {
 
   // Writes an item to `location` and returns the slot that leads to it.
   Slot WriteItem(RegionOffset location, const TestItem& item);
+  std::string_view KeyAt(RegionOffset location);
   void SetState(Slot slot, ItemState state);
 
   // Puts a slot into the bucket's first free place, chaining an overflow header if there is none.

@@ -167,7 +167,7 @@ TEST_CASE(
   };
   const Bad bad = GENERATE(values<Bad>({
       {[](Welcome& w) { w.magic ^= 1; }, "magic"},
-      {[](Welcome& w) { w.version = kProtocolVersion + 1; }, "protocol version 3"},
+      {[](Welcome& w) { w.version = kProtocolVersion + 1; }, "protocol version 4"},
       {[](Welcome& w) { w.frame_bytes = kFrameBytesMin - 1; }, "frames of"},
       {[](Welcome& w) { w.frame_bytes = kFrameBytesMax + 1; }, "frames of"},
       {[](Welcome& w) { w.credits = 0; }, "credit"},

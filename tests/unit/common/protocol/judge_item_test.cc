@@ -2,12 +2,14 @@
 // whole, live item of that place and key, and for nothing else.
 #include "common/protocol/judge_item.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/base/random.h"
+#include "tests/support/encode_item.h"
 #include "tests/support/test.h"
 
 namespace kvd::test {
@@ -25,32 +27,22 @@ struct Made {
   uint64_t version = kVersion;
   RegionOffset location = kLocation;
   uint64_t incarnation = kIncarnation;
+  bool long_form = false;
 };
 
 std::vector<std::byte> Make(const Made& made) {
-  std::vector<std::byte> bytes(ItemBytes(made.flags, made.key.size(), made.value.size()));
-  ItemHeader header{};
-  header.version_and_state = PackVersion(made.version, made.state);
-  header.key_len = static_cast<uint16_t>(made.key.size());
-  header.flags = made.flags;
-  header.value_len =
-      (made.flags & kItemLongValue) != 0 ? 0 : static_cast<uint32_t>(made.value.size());
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  size_t at = kItemHeaderBytes;
-  const auto word = [&](uint8_t flag, uint64_t content) {
-    if ((made.flags & flag) == 0) return;
-    std::memcpy(bytes.data() + at, &content, 8);
-    at += 8;
-  };
-  word(kItemHasExpiry, 1'800'000'000'000'000);
-  word(kItemHasUserFlags, 0xdecade);
-  word(kItemLongValue, made.value.size());
-  std::memcpy(bytes.data() + at, made.key.data(), made.key.size());
-  std::memcpy(bytes.data() + at + made.key.size(), made.value.data(), made.value.size());
-  header.checksum = ItemChecksum(bytes.data() + kItemChecksumFrom, bytes.size() - kItemChecksumFrom,
-                                 made.incarnation, made.location, made.version);
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  return bytes;
+  const std::string bytes = EncodeItem({.key = made.key,
+                                        .value = made.value,
+                                        .state = made.state,
+                                        .version = made.version,
+                                        .flags = made.flags,
+                                        .expiry_unix_us = 1'800'000'000'000'000,
+                                        .user_flags = 0xdecade,
+                                        .incarnation = made.incarnation,
+                                        .location = made.location,
+                                        .long_form = made.long_form});
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  return std::vector<std::byte>(begin, begin + bytes.size());
 }
 
 ItemExpectation Expect(std::string_view key = "the key", uint64_t held_version = 0) {
@@ -81,8 +73,8 @@ ItemVerdict Judge(std::span<const std::byte> bytes, const ItemExpectation& expec
 
 TEST_CASE("JudgeItem: a whole live item is current, with every combination of optional words") {
   for (uint8_t flags = 0; flags <= kItemFlagsKnown; ++flags) {
-    for (const size_t value_len :
-         {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{300}, size_t{70000}}) {
+    for (const size_t value_len : {size_t{0}, size_t{1}, size_t{7}, size_t{8}, size_t{300},
+                                   size_t{511}, size_t{512}, size_t{70000}}) {
       Made made;
       made.flags = flags;
       made.value = std::string(value_len, 'v');
@@ -99,7 +91,7 @@ TEST_CASE("JudgeItem: a whole live item is current, with every combination of op
 }
 
 TEST_CASE("JudgeItem: keys of 1 and of 4096 bytes; no other key, nor a prefix of it") {
-  for (const size_t length : {size_t{1}, size_t{4096}}) {
+  for (const size_t length : {size_t{1}, size_t{127}, size_t{128}, size_t{4096}}) {
     Made made;
     made.key = std::string(length, 'k');
     CHECK(Judge(Make(made), Expect(made.key)) == ItemVerdict::kCurrent);
@@ -117,19 +109,43 @@ TEST_CASE("JudgeItem: more bytes than the item needs do not matter") {
   CHECK(Judge(bytes) == ItemVerdict::kCurrent);
 }
 
+// Of each form the smallest and the largest or an ordinary one, and one with all optional words.
+std::vector<Made> BothForms() {
+  std::vector<Made> all(6);
+  all[0].key = "k";
+  all[0].value = "";
+  all[1].value = std::string(60, 'v');
+  all[2].key = std::string(127, 'k');
+  all[2].value = std::string(511, 'v');
+  all[3].key = std::string(128, 'k');
+  all[3].value = "";
+  all[4].value = std::string(512, 'v');
+  all[5].flags = kItemFlagsKnown;
+  all[5].value = std::string(60, 'v');
+  return all;
+}
+
+TEST_CASE("JudgeItem: an item has one form only") {
+  for (Made made : BothForms()) {
+    const bool is_short = IsShortItem(made.flags, made.key.size(), made.value.size());
+    CAPTURE(made.key.size(), made.value.size(), int{made.flags});
+    made.long_form = true;
+    CHECK(Judge(Make(made), Expect(made.key)) ==
+          (is_short ? ItemVerdict::kTorn : ItemVerdict::kCurrent));
+  }
+}
+
 TEST_CASE("JudgeItem: no flipped bit is current; two bits of state say dead or being written") {
-  for (const uint8_t flags : {uint8_t{0}, kItemFlagsKnown}) {
-    Made made;
-    made.flags = flags;
-    made.value = std::string(60, 'v');
+  for (const Made& made : BothForms()) {
     std::vector<std::byte> bytes = Make(made);
-    bytes.resize(bytes.size() + 16);  // so that a larger length is refused for its checksum too
-    const size_t item_bits = (bytes.size() - 16) * 8;
+    const size_t item_bits = bytes.size() * 8;
+    bytes.resize(bytes.size() + 1024);  // so that a larger length is refused for its checksum too
+    const uint8_t flags = made.flags;
     for (size_t bit = 0; bit < item_bits; ++bit) {
       bytes[bit / 8] ^= std::byte{1} << bit % 8;
-      const ItemVerdict verdict = Judge(bytes);
+      const ItemVerdict verdict = Judge(bytes, Expect(made.key));
       bytes[bit / 8] ^= std::byte{1} << bit % 8;
-      CAPTURE(int{flags}, bit);
+      CAPTURE(int{flags}, made.key.size(), made.value.size(), bit);
       // LIVE is 2: bit 0 makes it 3, which is no state; bit 1 makes it 0, which is DEAD.
       REQUIRE(verdict == (bit == 1 ? ItemVerdict::kDead : ItemVerdict::kTorn));
     }
@@ -159,15 +175,33 @@ TEST_CASE("JudgeItem: a state says nothing while the bytes are torn") {
 }
 
 TEST_CASE("JudgeItem: no truncated copy is anything but torn") {
-  for (const uint8_t flags :
-       {uint8_t{0}, kItemHasExpiry, kItemHasUserFlags, kItemLongValue, kItemFlagsKnown}) {
-    Made made;
-    made.flags = flags;
-    made.value = std::string(100, 'v');
+  std::vector<Made> all = BothForms();
+  for (const uint8_t flags : {kItemHasExpiry, kItemHasUserFlags, kItemLongValue}) {
+    all.emplace_back().flags = flags;
+  }
+  for (const Made& made : all) {
     const std::vector<std::byte> bytes = Make(made);
     for (size_t length = 0; length < bytes.size(); ++length) {
-      CAPTURE(int{flags}, length);
-      REQUIRE(Judge(std::span(bytes).first(length)) == ItemVerdict::kTorn);
+      CAPTURE(int{made.flags}, made.key.size(), length);
+      REQUIRE(Judge(std::span(bytes).first(length), Expect(made.key)) == ItemVerdict::kTorn);
+    }
+  }
+}
+
+TEST_CASE("JudgeItem: no other lengths of the short form are current, whatever the copy holds") {
+  Made made;
+  made.value = std::string(58, '\0');  // so that lengths can move without changing the padded bytes
+  made.key = std::string(6, '\0');
+  std::vector<std::byte> bytes = Make(made);
+  bytes.resize(1024);
+  const auto right = static_cast<uint16_t>(PackShortLengths(6, 58));
+  for (uint32_t lengths = 0; lengths <= kShortLengthsMask; ++lengths) {
+    const auto low = static_cast<uint16_t>(lengths);
+    std::memcpy(bytes.data() + 8, &low, sizeof(low));
+    if (low == right) {
+      REQUIRE(Judge(bytes, Expect(made.key)) == ItemVerdict::kCurrent);
+    } else if (Judge(bytes, Expect({})) != ItemVerdict::kTorn) {
+      FAIL("lengths " << lengths);
     }
   }
 }
@@ -179,32 +213,38 @@ TEST_CASE("JudgeItem: lengths that overflow or run out of the copy are torn") {
   for (const uint64_t length :
        {~uint64_t{0}, ~uint64_t{0} - 31, ~uint64_t{0} - 38, uint64_t{1} << 63, uint64_t{1} << 62,
         uint64_t{bytes.size()}, uint64_t{bytes.size()} + 1}) {
-    std::memcpy(bytes.data() + kItemHeaderBytes, &length, 8);
+    std::memcpy(bytes.data() + kLongItemHeaderBytes, &length, 8);
     CHECK(Judge(bytes) == ItemVerdict::kTorn);
   }
-  bytes = Make({});
-  ItemHeader header;
-  std::memcpy(&header, bytes.data(), sizeof(header));
-  const ItemHeader good = header;
+  made = {};
+  made.value = std::string(600, 'v');
+  bytes = Make(made);
+  LongItemHeader header;
+  std::memcpy(&header, bytes.data() + kItemHeaderBytes, sizeof(header));
+  const LongItemHeader good = header;
   const auto with = [&](auto spoil) {
     header = good;
     spoil(header);
-    std::memcpy(bytes.data(), &header, sizeof(header));
+    std::memcpy(bytes.data() + kItemHeaderBytes, &header, sizeof(header));
     return Judge(bytes);
   };
-  CHECK(with([](ItemHeader& h) { h.value_len = UINT32_MAX; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader& h) { h.value_len = 18; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader& h) { h.key_len = 0; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader& h) { h.key_len = 4097; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader& h) { h.key_len = UINT16_MAX; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader& h) { h.flags = 8; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader& h) { h.flags = 0xff; }) == ItemVerdict::kTorn);
-  CHECK(with([](ItemHeader&) {}) == ItemVerdict::kCurrent);
+  CHECK(with([](LongItemHeader& h) { h.value_len = UINT32_MAX; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader& h) { h.value_len = 602; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader& h) { h.key_len = 0; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader& h) { h.key_len = 4097; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader& h) { h.key_len = UINT16_MAX; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader& h) { h.flags = 8; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader& h) { h.flags = 0xff; }) == ItemVerdict::kTorn);
+  CHECK(with([](LongItemHeader&) {}) == ItemVerdict::kCurrent);
 }
 
 TEST_CASE("JudgeItem: an empty key or an unknown flag is torn, even under a right checksum") {
   Made made;
   made.key = "";
+  made.value = std::string(600, 'v');
+  made.long_form = true;
+  CHECK(Judge(Make(made), Expect({})) == ItemVerdict::kTorn);
+  made.flags = kItemHasExpiry;
   CHECK(Judge(Make(made), Expect({})) == ItemVerdict::kTorn);
   made = {};
   made.flags = 8;
@@ -226,10 +266,18 @@ TEST_CASE("JudgeItem: a mixture of two versions of one item is torn, wherever it
   older.value = std::string(40, 'a');
   Made newer = older;
   newer.version = kVersion + 1;
-  const bool same_value = GENERATE(true, false);
-  if (!same_value) newer.value = std::string(40, 'b');
-  const std::vector<std::byte> a = Make(older);
-  const std::vector<std::byte> b = Make(newer);
+  SECTION("of the same value") {}
+  SECTION("of another value") { newer.value = std::string(40, 'b'); }
+  SECTION("of a shorter value") { newer.value = std::string(37, 'b'); }
+  SECTION("of the long form") { newer.value = std::string(520, 'b'); }
+  SECTION("of the short form, the older one of the long") {
+    older.value = std::string(520, 'a');
+    newer.value = std::string(511, 'b');
+  }
+  std::vector<std::byte> a = Make(older);
+  std::vector<std::byte> b = Make(newer);
+  a.resize(std::max(a.size(), b.size()));
+  b.resize(a.size());
   for (size_t cut = 0; cut <= a.size(); ++cut) {
     for (const bool head_is_new : {false, true}) {
       std::vector<std::byte> mixed = head_is_new ? b : a;
@@ -238,7 +286,8 @@ TEST_CASE("JudgeItem: a mixture of two versions of one item is torn, wherever it
                 mixed.begin() + static_cast<ptrdiff_t>(cut));
       ItemView item;
       if (Judge(mixed, Expect(), item) != ItemVerdict::kCurrent) continue;
-      REQUIRE((mixed == a || mixed == b));
+      const Made& whole = item.version == older.version ? older : newer;
+      REQUIRE((item.version == whole.version && item.value == whole.value));
     }
   }
 }
@@ -284,7 +333,8 @@ TEST_CASE("JudgeItem: zeroes and random bytes are never current") {
   for (int i = 0; i < 100'000; ++i) {
     std::vector<std::byte> bytes(random.Uniform(200));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Next());
-    if (bytes.size() >= kItemHeaderBytes && random.OneIn(2)) {  // past the first checks
+    if (bytes.size() >= kLongItemHeaderBytes && random.OneIn(2)) {  // past the first checks
+      bytes[8] &= std::byte{0x80};
       bytes[16] = static_cast<std::byte>(random.Uniform(100));
       bytes[17] = std::byte{0};
       bytes[18] = static_cast<std::byte>(random.Uniform(8));

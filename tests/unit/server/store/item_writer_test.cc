@@ -41,8 +41,8 @@ class ItemWriterTest {
 };
 
 TEST_CASE_METHOD(ItemWriterTest, "ItemWriter: an item is judged WRITING, then current, then dead") {
-  for (const uint64_t key_len : {1, 7, 8, 9, 4096}) {
-    for (const uint64_t value_len : {0, 1, 7, 8, 64, 4096, 100'000}) {
+  for (const uint64_t key_len : {1, 7, 8, 9, 127, 128, 4096}) {
+    for (const uint64_t value_len : {0, 1, 7, 8, 64, 511, 512, 4096, 100'000}) {
       const std::string key(key_len, 'k');
       const std::string value(value_len, 'v');
       const ItemShape shape{key_len, value_len};
@@ -58,7 +58,7 @@ TEST_CASE_METHOD(ItemWriterTest, "ItemWriter: an item is judged WRITING, then cu
       REQUIRE(read.value == value);
       REQUIRE(read.version == 77);
       const auto* bytes = reinterpret_cast<const char*>(region_->At(kAt));
-      const uint64_t unpadded = kItemHeaderBytes + key_len + value_len;
+      const uint64_t unpadded = shape.bytes_before_key() + key_len + value_len;
       REQUIRE(
           std::all_of(bytes + unpadded, bytes + shape.item_bytes(), [](char c) { return c == 0; }));
       REQUIRE(static_cast<unsigned char>(bytes[shape.item_bytes()]) ==
@@ -80,6 +80,7 @@ TEST_CASE_METHOD(ItemWriterTest,
   items_.MarkLive(kElsewhere);
   REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kCurrent);
   REQUIRE(judged_.version == 5);
+  REQUIRE(items_.KeyAt(kElsewhere) == "key");
   std::memmove(region_->At(kElsewhere + 512), region_->At(kElsewhere), shape.item_bytes());
   REQUIRE(Judge(kElsewhere + 512, shape) == ItemVerdict::kTorn);
 }
@@ -103,7 +104,7 @@ TEST_CASE_METHOD(ItemWriterTest,
 
 TEST_CASE_METHOD(ItemWriterTest,
                  "ItemWriter: an overwrite in place may change the length within the padding") {
-  items_.WriteNew(kAt, 1, {"key", "12345"});  // 24 + 8 bytes, no padding
+  items_.WriteNew(kAt, 1, {"key", "12345"});  // 16 + 8 bytes, no padding
   items_.MarkLive(kAt);
   items_.Overwrite(kAt, 2, "1");
   REQUIRE(Judge(kAt, {3, 1}) == ItemVerdict::kCurrent);
@@ -112,6 +113,40 @@ TEST_CASE_METHOD(ItemWriterTest,
   items_.Overwrite(kAt, 3, "abcde");
   REQUIRE(Judge(kAt, {3, 5}) == ItemVerdict::kCurrent);
   REQUIRE(judged_.value == "abcde");
+}
+
+TEST_CASE_METHOD(ItemWriterTest,
+                 "ItemWriter: both forms keep key, value and extras, at their borders, with and "
+                 "without expiry") {
+  for (const uint64_t key_len : {1, 127, 128}) {
+    for (const uint64_t value_len : {0, 511, 512}) {
+      for (const uint64_t expiry : {uint64_t{0}, uint64_t{1'900'000'000'000'000}}) {
+        const std::string key(key_len, 'k');
+        const std::string value(value_len, 'v');
+        const ItemExtras extras{.expiry_unix_us = expiry, .user_flags = 0};
+        const ItemShape shape{key_len, value_len, extras.flags()};
+        CAPTURE(key_len, value_len, expiry);
+        std::byte* const to = items_.Prepare(kAt, key, value_len, extras);
+        REQUIRE(items_.KeyAt(kAt) == key);
+        REQUIRE(items_.ShapeAt(kAt).value_len == value_len);
+        REQUIRE(items_.FlagsAt(kAt) == extras.flags());
+        std::memset(to, 'v', value_len);
+        items_.Seal(kAt, 3);
+        items_.MarkLive(kAt);
+        REQUIRE(Judge(kAt, shape) == ItemVerdict::kCurrent);
+        REQUIRE(judged_.value == value);
+        REQUIRE(judged_.expiry_unix_us == expiry);
+        REQUIRE(items_.HasLapsed(kAt, expiry) == (expiry != 0));
+        items_.CopyNew(kElsewhere, kAt);
+        items_.MarkLive(kElsewhere);
+        REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kCurrent);
+        REQUIRE(judged_.key == key);
+        items_.Overwrite(kAt, 4, std::string(value_len, 'w'), extras);
+        REQUIRE(Judge(kAt, shape) == ItemVerdict::kCurrent);
+        REQUIRE(judged_.value == std::string(value_len, 'w'));
+      }
+    }
+  }
 }
 
 TEST_CASE("ItemShape: occupied bytes are what a slot can say") {

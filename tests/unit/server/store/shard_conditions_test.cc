@@ -131,7 +131,7 @@ TEST_CASE("Shard: expiry and user flags are the item's, in every combination and
 TEST_CASE("Shard: an overwrite stays in place only if size and kinds of extras agree") {
   TestStore store;
   const uint64_t later = store.now_unix_us() + 1'000'000;
-  const StoreResult plain = store.Put("k", "12345678abcdefgh");
+  const StoreResult plain = store.Put("k", "12345678abcdefgh12345678");
   const StoreResult expiring = store.Put("k", "12345678", With(later));  // as many bytes
   CHECK(ItemBytesOf(plain.slot) == ItemBytesOf(expiring.slot));
   CHECK(plain.slot != expiring.slot);

@@ -212,7 +212,7 @@ TEST_CASE("Contraction: a held item keeps its bytes, and its segment, until it i
   const bool in_upper_half = GENERATE(false, true);
   TestStore store({.memory_bytes = 16 * kMiB});
   Shard& shard = store.shard();
-  const uint64_t items = 30'000;
+  const uint64_t items = 33'000;
   for (uint64_t i = 0; i < items; ++i) store.Put(KeyOf(i), std::string(60, 'v'));
   WorkAll(store);
   // One that lies in the last segment.
