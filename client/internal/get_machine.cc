@@ -248,7 +248,7 @@ GetMachine::Need GetMachine::AfterCandidates() {
       return AskBucketCount();
     }
   }
-  const RegionOffset next = OverflowOf(in_chain_ ? chain_header_.link : first.link);
+  const RegionOffset next = in_chain_ ? OverflowOf(chain_header_.link) : ChainFor(first.link, SlotTag(hash_));
   if (ToBytes(next) == 0) return Conclude();
   if (++chain_ > kChainMax) return Need::kAskServer;
   if (!geometry.Contains(next, kBucketHeaderBytes)) {
@@ -267,7 +267,8 @@ GetMachine::Need GetMachine::OnChain(std::span<const std::byte> bytes) {
     return NextRound();
   }
   in_chain_ = true;
-  read_after_ = true;
+  // Of the version that the bucket's own header had: it belongs to the same state of the chain.
+  if (chain_header_.version != HeaderIn(bucket_bytes_).version) read_after_ = true;
   candidates_ = MatchTags(chain_header_.slots, SlotTag(hash_));
   return NextCandidate();
 }

@@ -103,7 +103,7 @@ bool FindBaseline(WindowGet& get, std::string_view key, uint64_t hash, ItemView&
 #define KVD_AVX2_LAMBDA __attribute__((target("avx2,bmi,bmi2,lzcnt,popcnt"), always_inline))
 #define KVD_AVX2 [[gnu::target("avx2,bmi,bmi2,lzcnt,popcnt")]]
 
-// Four words at a time, the header's first two included, whose bits are dropped at the end. An empty slot that matches
+// Four words at a time, the header's first two and the two behind it included, whose bits are dropped at the end. An empty slot that matches
 // tag zero leads to no plausible item.
 KVD_AVX2 inline uint32_t MatchTagsAvx2(const BucketHeader* header, uint32_t tag) {
   const __m256i mask = _mm256_set1_epi64x(static_cast<int64_t>(kSlotTagMask));
@@ -113,8 +113,9 @@ KVD_AVX2 inline uint32_t MatchTagsAvx2(const BucketHeader* header, uint32_t tag)
     const __m256i equal = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_loadu_si256(words + i), mask), wanted);
     return static_cast<uint32_t>(_mm256_movemask_pd(_mm256_castsi256_pd(equal)));
   };
-  const uint32_t matches = four(0) | four(1) << 4 | four(2) << 8 | four(3) << 12;
-  return matches >> 2;
+  static_assert(kSlotsPerHeader == 16 && kBucketBytesMin >= 5 * sizeof(__m256i));
+  const uint32_t matches = four(0) | four(1) << 4 | four(2) << 8 | four(3) << 12 | four(4) << 16;
+  return matches >> 2 & 0xffff;
 }
 
 // 32-byte stores, so that every load of the checksum that follows is served from one of them. Copies up to 31 bytes more.

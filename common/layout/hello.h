@@ -15,7 +15,7 @@ namespace kvd {
 
 inline constexpr uint64_t kHelloMagic = 0x4f4c4c454844564b;    // the bytes "KVDHELLO"
 inline constexpr uint64_t kWelcomeMagic = 0x4d434c455744564b;  // the bytes "KVDWELCM"
-inline constexpr uint16_t kProtocolVersion = 3;
+inline constexpr uint16_t kProtocolVersion = 4;
 
 struct Hello {
   uint64_t magic;

@@ -24,7 +24,7 @@
 namespace kvd {
 
 inline constexpr uint64_t kSuperblockMagic = 0x314e47455244564b;  // the bytes "KVDREGN1"
-inline constexpr uint32_t kLayoutVersion = 3;
+inline constexpr uint32_t kLayoutVersion = 4;
 
 // Feature bits of the region's layout. A reader refuses a region with a bit that it does not know.
 inline constexpr uint32_t kLayoutFeaturesKnown = 0;

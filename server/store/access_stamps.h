@@ -36,7 +36,7 @@ class AccessStamps {
  private:
   static constexpr uint32_t kChunk = 1024;  // buckets
   static constexpr uint32_t kUsesPerStampBits = 4;
-  using Cells = std::array<Stamp, 16>;
+  using Cells = std::array<Stamp, kSlotsPerHeader + 1>;
   using Chunk = std::array<Cells, kChunk>;
 
   Stamp Now() const { return static_cast<Stamp>(uses_ >> kUsesPerStampBits); }

@@ -10,6 +10,12 @@
 namespace kvd {
 namespace {
 
+// So many overflow headers have the version of their bucket; a longer chain would make every change
+// of the bucket too dear.
+constexpr int kSameVersionMax = 4;
+
+constexpr uint64_t kFullFilter = 0xffff;
+
 uint32_t SlotsUsed(const BucketHeader& header) {
   return static_cast<uint32_t>(std::count_if(std::begin(header.slots), std::end(header.slots),
                                              [](Slot slot) { return slot != kEmptySlot; }));
@@ -41,7 +47,15 @@ bool BucketChain::Verifies(RegionOffset header) const {
 
 void BucketChain::Write(RegionOffset header, const BucketHeader& image) {
   BucketHeader next = image;
-  next.version = HeaderAt(header).version + 1;
+  next.version = HeaderAt(place_).version + 1;
+  if (header == place_) {
+    // What did not change in the chain follows, so that a reader finds one version everywhere.
+    RegionOffset at = OverflowOf(next.link);
+    for (int i = 0; ToBytes(at) != 0 && i < kSameVersionMax; ++i) {
+      if (HeaderAt(at).version != next.version) Write(at, HeaderAt(at));
+      at = OverflowOf(HeaderAt(at).link);
+    }
+  }
   next.checksum = HeaderChecksum(next, SeedOf(header));
   uint64_t words[sizeof(BucketHeader) / sizeof(uint64_t)];
   std::memcpy(words, &next, sizeof(next));
@@ -52,6 +66,17 @@ void BucketChain::Write(RegionOffset header, const BucketHeader& image) {
   // OrderStores.
   StoreWordRelease(to, words[0]);
   OrderStores();
+}
+
+uint64_t BucketChain::LinkTo(uint32_t depth, RegionOffset front) const {
+  uint64_t filter = 0;
+  RegionOffset at = front;
+  for (; ToBytes(at) != 0 && filter != kFullFilter; at = OverflowOf(HeaderAt(at).link)) {
+    for (const Slot slot : HeaderAt(at).slots) {
+      if (slot != kEmptySlot) filter |= ChainFilterBit(TagOf(slot));
+    }
+  }
+  return PackLink(depth, front, filter);
 }
 
 bool BucketChain::full() const {
@@ -76,14 +101,15 @@ void BucketChain::Insert(Slot slot, std::optional<RegionOffset> spare) {
     KVD_CHECK(i.has_value());
     header.slots[*i] = slot;
     Write(front, header);
-    BumpVersion();
+    first.link = LinkTo(DepthOf(first.link), front);
+    Write(place_, first);
     return;
   }
   BucketHeader header{};
-  header.link = first.link;
+  header.link = PackLink(DepthOf(first.link), front);
   header.slots[0] = slot;
   Write(*spare, header);
-  first.link = PackLink(DepthOf(first.link), *spare);
+  first.link = LinkTo(DepthOf(first.link), *spare);
   Write(place_, first);
 }
 
@@ -91,7 +117,10 @@ void BucketChain::Replace(SlotPlace at, Slot slot) {
   BucketHeader header = HeaderAt(at.header);
   header.slots[at.index] = slot;
   Write(at.header, header);
-  if (at.header != place_) BumpVersion();
+  if (at.header == place_) return;
+  BucketHeader first = HeaderAt(place_);
+  first.link = LinkTo(DepthOf(first.link), OverflowOf(first.link));
+  Write(place_, first);
 }
 
 std::optional<RegionOffset> BucketChain::Remove(SlotPlace at) {
@@ -111,15 +140,16 @@ std::optional<RegionOffset> BucketChain::Remove(SlotPlace at) {
 
 std::optional<RegionOffset> BucketChain::RemoveFromFront(RegionOffset front, uint32_t index) {
   BucketHeader header = HeaderAt(front);
+  BucketHeader first = HeaderAt(place_);
   if (SlotsUsed(header) == 1) {
-    BucketHeader first = HeaderAt(place_);
-    first.link = PackLink(DepthOf(first.link), OverflowOf(header.link));
+    first.link = LinkTo(DepthOf(first.link), OverflowOf(header.link));
     Write(place_, first);
     return front;
   }
   header.slots[index] = kEmptySlot;
   Write(front, header);
-  BumpVersion();
+  first.link = LinkTo(DepthOf(first.link), front);
+  Write(place_, first);
   return std::nullopt;
 }
 
@@ -140,7 +170,7 @@ void BucketChain::Rewrite(uint32_t new_depth, std::span<const Slot> slots,
     next = overflow[i];
   }
   BucketHeader first{};
-  first.link = PackLink(new_depth, next);
+  first.link = LinkTo(new_depth, next);
   std::copy_n(slots.begin(), own, first.slots);
   Write(place_, first);
 }

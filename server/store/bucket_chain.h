@@ -2,10 +2,12 @@
 // readers may see.
 //
 // A header is changed by writing slots and link, then {checksum, version} as one word; a reader
-// that comes between sees a checksum that does not fit and reads again. The bucket's own version
-// changes after every change of its chain, so a reader that walked the chain and missed finds out
-// by reading the first header again. A slot that moves between headers is added where it goes
-// before it is removed where it was.
+// that comes between sees a checksum that does not fit and reads again. Each change gives the headers
+// a new version, the bucket's own one last. So a reader that walked the chain knows by one version
+// everywhere that it saw the state of one moment; otherwise it reads the first header again. A slot that moves between headers is added where it goes
+// before it is removed where it was. The filter in the bucket's own header never lacks a bit of a
+// slot that a reader may rely on: it gains one with the version that tells of a new slot, whose
+// item is not LIVE before, and loses one after the slot has gone.
 //
 // Only the first overflow header may have empty slots: one is linked in at the front, and holes
 // further back are filled from the front.
@@ -35,6 +37,7 @@ class BucketChain {
   BucketIndex bucket() const { return bucket_; }
   RegionOffset place() const { return place_; }
   uint32_t depth() const { return DepthOf(HeaderAt(place_).link); }
+  uint64_t filter() const { return ChainFilterOf(HeaderAt(place_).link); }
   Slot SlotAt(SlotPlace at) const { return HeaderAt(at.header).slots[at.index]; }
 
   // Calls visit(SlotPlace, Slot) for every slot in use until it returns true; returns whether it
@@ -53,7 +56,9 @@ class BucketChain {
   // The same for slots with this tag only.
   template <typename Visit>
   bool AnyWithTag(uint32_t tag, Visit visit) const {
-    for (RegionOffset at = place_; ToBytes(at) != 0; at = OverflowOf(HeaderAt(at).link)) {
+    RegionOffset next = ChainFor(HeaderAt(place_).link, tag);
+    for (RegionOffset at = place_; ToBytes(at) != 0; at = next) {
+      if (at != place_) next = OverflowOf(HeaderAt(at).link);
       for (uint32_t rest = MatchTags(HeaderAt(at).slots, tag); rest != 0; rest &= rest - 1) {
         const uint32_t i = static_cast<uint32_t>(std::countr_zero(rest));
         if (visit(SlotPlace{at, i}, HeaderAt(at).slots[i])) return true;
@@ -78,6 +83,7 @@ class BucketChain {
   // Adds a slot. `spare` is memory for an overflow header, used exactly if full().
   void Insert(Slot slot, std::optional<RegionOffset> spare);
 
+  // `slot` is of the same key, and so of the same tag.
   void Replace(SlotPlace at, Slot slot);
 
   // Removes a slot. The overflow header that became empty by it and is no longer linked, if any.
@@ -104,10 +110,10 @@ class BucketChain {
   uint64_t SeedOf(RegionOffset header) const;
 
   // Writes slots and link of `image`, then its checksum under the version that follows the one that
-  // is there.
+  // the bucket's own header has. Before that header itself the chain gets its version.
   void Write(RegionOffset header, const BucketHeader& image);
-  // The same content again, under the next version.
-  void BumpVersion() { Write(place_, HeaderAt(place_)); }
+  // The link of the bucket's own header to a chain that is complete, with its filter.
+  uint64_t LinkTo(uint32_t depth, RegionOffset front) const;
 
   std::optional<RegionOffset> RemoveFromFront(RegionOffset front, uint32_t index);
 

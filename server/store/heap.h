@@ -38,8 +38,7 @@ class Heap {
   // goes with it.
   Heap(PageAllocator& pages, uint64_t region_bytes);
 
-  // Memory for `bytes`, aligned to 8 (to 128 for overflow headers, which are a class of their own
-  // size). nullopt: no memory; nothing has changed.
+  // Memory for `bytes`, aligned to 8. nullopt: no memory; nothing has changed.
   std::optional<RegionOffset> Allocate(uint64_t bytes);
 
   // Gives back what Allocate(bytes) returned. The bytes in the region stay as they are.

@@ -65,8 +65,10 @@ class Shard::InvariantChecker {
     std::set<std::string_view> keys;
     LocalSpace space(chain.place(), shard_.region_.geometry().bucket_bytes);
     std::map<uint64_t, uint32_t> slots_of_header;
+    uint64_t filter = 0;
     chain.AnyOf([&](SlotPlace place, Slot slot) {
       ++slots_of_header[ToBytes(place.header)];
+      if (place.header != chain.place()) filter |= ChainFilterBit(TagOf(slot));
       status.Update(CheckItem(chain, slot, space));
       if (status.ok() && !keys.insert(shard_.items_.KeyAt(LocationOf(slot))).second) {
         status.Update(Wrong("bucket ", number, " has a key twice"));
@@ -74,6 +76,9 @@ class Shard::InvariantChecker {
       return !status.ok();
     });
     KVD_RETURN_IF_ERROR(status);
+    if (chain.filter() != filter) {
+      return Wrong("bucket ", number, " has filter ", chain.filter(), " instead of ", filter);
+    }
     return CheckChainIsFilled(chain, slots_of_header);
   }
 

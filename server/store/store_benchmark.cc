@@ -1,12 +1,12 @@
 // What the store costs in memory, READs and time, over growing numbers of small items.
 //
 //   bazel run -c opt //server/store:store_benchmark [-- --max_items=4000000 --key_bytes=8
-//   --value_bytes=64]
+//   --value_bytes=64 --bucket_bytes=1024]
 //
 // Each line is one number of items, all in one store that grows on: user bytes per region byte in
-// use (segments of buckets and pages of the heap), READs that a cold GET takes on average, computed
-// from the index, how far the table is in its present doubling, and what PUTs cost since the line
-// before, splits included and apart.
+// use (segments of buckets and pages of the heap), READs that a cold GET and a miss take on
+// average, computed from the index, how far the table is in its present doubling, and what PUTs
+// cost since the line before, splits included and apart.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -24,6 +24,7 @@
 DEFINE_uint64(max_items, 4'000'000, "items in the end");
 DEFINE_uint64(key_bytes, 8, "bytes of a key, at least 8");
 DEFINE_uint64(value_bytes, 64, "bytes of a value");
+DEFINE_uint32(bucket_bytes, 1024, "bytes of a bucket: 512, 1024, 2048 or 4096");
 DEFINE_uint64(lines_per_doubling, 8, "lines printed while the number of items doubles");
 
 namespace kvd {
@@ -49,10 +50,10 @@ void Print(const Shard& shard, const Line& line) {
   const ReadCost cost = shard.MeasureReads();
   const uint64_t used = stats.index_bytes + stats.heap_bytes;
   std::printf(
-      "%9" PRIu64 " %8.3f %10.3f %9.3f %9.3f %9" PRIu64 " %8" PRIu64 " %7.0f %8.0f\n", line.items,
+      "%9" PRIu64 " %8.3f %10.3f %9.3f %10.3f %9.3f %9" PRIu64 " %8" PRIu64 " %7.0f %8.0f\n", line.items,
       static_cast<double>(stats.buckets) / static_cast<double>(std::bit_floor(stats.buckets)),
       static_cast<double>(stats.user_bytes) / static_cast<double>(used),
-      static_cast<double>(cost.reads) / static_cast<double>(cost.items),
+      static_cast<double>(cost.reads) / static_cast<double>(cost.items), cost.reads_per_miss,
       static_cast<double>(stats.local_items) / static_cast<double>(stats.items), stats.buckets,
       stats.overflow_headers, static_cast<double>(line.put_ns) / static_cast<double>(line.puts),
       line.splits == 0 ? 0.0
@@ -63,7 +64,8 @@ int Run() {
   const Clock& clock = RealClock::Get();
   const uint64_t memory =
       FLAGS_max_items * (FLAGS_key_bytes + FLAGS_value_bytes + 64) * 3 + 64 * kMiB;
-  auto region = Region::Create({.memory_bytes = memory / kMiB * kMiB, .progress = {}});
+  auto region = Region::Create(
+      {.memory_bytes = memory / kMiB * kMiB, .bucket_bytes = FLAGS_bucket_bytes, .progress = {}});
   if (!region.ok()) {
     std::fprintf(stderr, "store_benchmark: %s\n", std::string(region.status().message()).c_str());
     return 1;
@@ -72,7 +74,7 @@ int Run() {
   const std::string value(FLAGS_value_bytes, 'v');
   const uint64_t seed = (*region)->geometry().hash_seed();
   std::printf(
-      "    items doubling user/region reads/GET local/all   buckets overflow put [ns] split "
+      "    items doubling user/region reads/GET reads/miss local/all   buckets overflow put [ns] split "
       "[ns]\n");
   double next = 10'000;
   Line line{};

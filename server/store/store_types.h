@@ -66,10 +66,11 @@ struct ShardStats {
   uint64_t evicted_items = 0, evicted_bytes = 0;
 };
 
-// READs that cold GETs of all items would take, each item once.
+// READs that cold GETs of all items would take, each item once; and those of a key that is not there, on average.
 struct ReadCost {
   uint64_t items = 0;
   uint64_t reads = 0;
+  double reads_per_miss = 0;
 };
 
 // An item's memory that is being filled (a PUT whose value is pulled from the peer). Move-only

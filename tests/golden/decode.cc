@@ -83,6 +83,7 @@ Json Header(const Json& context, std::string_view bytes, RegionOffset overflow) 
   Json slots = Json::array();
   for (const Slot slot : header->slots) slots.push_back(DescribeSlot(slot));
   return {{"version", header->version},
+          {"chain_filter", ChainFilterOf(header->link)},
           {"depth", DepthOf(header->link)},
           {"overflow", ToBytes(OverflowOf(header->link))},
           {"slots", slots}};

@@ -208,7 +208,7 @@ void AddBucket(std::vector<GoldenCase>& cases) {
   };
   BucketHeader header{};
   header.version = 42;
-  header.link = PackLink(11, kOverflow);
+  header.link = PackLink(11, kOverflow, ChainFilterBit(0) | ChainFilterBit(0x123));
   std::string local(kBucketBytes - kBucketHeaderBytes, '\0');
   Json described = Json::array();
   uint64_t at = kBucketHeaderBytes;
@@ -224,7 +224,7 @@ void AddBucket(std::vector<GoldenCase>& cases) {
     at += RoundUpItemSize(item.bytes());
     index += 2;  // with empty slots between them
   }
-  header.slots[13] = PackSlot(0xfff, 5000, RegionOffset{0x2000000});  // in the heap
+  header.slots[15] = PackSlot(0xfff, 5000, RegionOffset{0x2000000});  // in the heap
   header.checksum =
       HeaderChecksum(header, HeaderSeed(kIncarnation, kShard, kBucket, RegionOffset{0}));
   cases.push_back({"bucket",
@@ -234,6 +234,7 @@ void AddBucket(std::vector<GoldenCase>& cases) {
                     {"bucket", ToNumber(kBucket)},
                     {"offset", kAt}},
                    {{"version", 42},
+                    {"chain_filter", 9},
                     {"depth", 11},
                     {"overflow", ToBytes(kOverflow)},
                     {"slots", DescribeSlots(header)},
@@ -241,7 +242,7 @@ void AddBucket(std::vector<GoldenCase>& cases) {
                    BytesOf(header) + local});
 
   BucketHeader overflow{};
-  overflow.version = 3;
+  overflow.version = 42;
   overflow.link = PackLink(0, RegionOffset{0});
   overflow.slots[0] = PackSlot(0, 2048, RegionOffset{0x2100000});
   overflow.slots[7] = PackSlot(0x123, uint64_t{1} << 20, RegionOffset{0x2200000});
@@ -254,7 +255,7 @@ void AddBucket(std::vector<GoldenCase>& cases) {
         {"shard", kShard},
         {"bucket", ToNumber(kBucket)},
         {"offset", ToBytes(kOverflow)}},
-       {{"version", 3}, {"depth", 0}, {"overflow", 0}, {"slots", DescribeSlots(overflow)}},
+       {{"version", 42}, {"chain_filter", 0}, {"depth", 0}, {"overflow", 0}, {"slots", DescribeSlots(overflow)}},
        BytesOf(overflow)});
 }
 

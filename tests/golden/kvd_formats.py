@@ -135,15 +135,16 @@ def slot(word):
 
 def header(data, context, overflow):
     seed = mix64(context["incarnation"] ^ mix64(context["shard"] << 32 | context["bucket"]))
-    checksum = xxh3_64(data[4:128], seed + overflow & MASK) & 0xFFFFFFFF
+    checksum = xxh3_64(data[4:144], seed + overflow & MASK) & 0xFFFFFFFF
     need(u32(data, 0) == checksum, "checksum of the header")
     link = u64(data, 8)
-    need(link >> 48 == 0, "reserved bits of the link")
+    need(overflow == 0 or link >> 48 == 0, "filter of an overflow header")
     return {
         "version": u32(data, 4),
+        "chain_filter": link >> 48,
         "depth": link >> 40 & 0xFF,
         "overflow": (link & (1 << 40) - 1) * 8,
-        "slots": [slot(u64(data, 16 + 8 * i)) for i in range(14)],
+        "slots": [slot(u64(data, 16 + 8 * i)) for i in range(16)],
     }
 
 

@@ -104,13 +104,14 @@ ReferenceReader::Outcome ReferenceReader::TryGet(std::string_view key, std::stri
       if (verdict != ItemVerdict::kOtherKey) return Outcome::kRetry;
       look_again = true;
     }
+    const bool may_be_there = at != place || (first.link >> 48 >> (tag & 15) & 1) != 0;
     at = OverflowOf(header.link);
-    if (ToBytes(at) == 0) break;
-    look_again = true;
+    if (ToBytes(at) == 0 || !may_be_there) break;
     if (!ReadHeader(at, HeaderSeed(identity_.incarnation, shard, BucketIndex{bucket}, at),
                     header)) {
       return Outcome::kRetry;
     }
+    if (header.version != first.version) look_again = true;
   }
   if (!look_again) return Outcome::kNotFound;
   const uint64_t seed =

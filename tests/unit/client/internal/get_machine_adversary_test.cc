@@ -84,7 +84,8 @@ class Adversary {
     }
     if (random_.OneIn(2)) {
       header.link = PackLink(static_cast<uint32_t>(random_.Uniform(256)),
-                             random_.OneIn(2) ? RandomPlace() : read.offset);
+                             random_.OneIn(2) ? RandomPlace() : read.offset,
+                             random_.Next() & 0xffff);
     }
     const bool chained = read.into == GetMachine::Into::kScratch;
     const auto bucket = static_cast<uint32_t>(random_.Uniform(region_.bucket_count(0)));

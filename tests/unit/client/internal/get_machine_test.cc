@@ -197,13 +197,58 @@ TEST_CASE("GetMachine: a chain is walked to its end") {
   CHECK(driver.machine().counters().confirmations >= 1);
 }
 
+TEST_CASE("GetMachine: a chain is walked only for keys whose bit of the filter is set") {
+  TestRegion region(kIncarnation);
+  const RegionOffset overflow = region.AddOverflow(0, kBucket0);
+  BucketHeader& first = region.HeaderAt(region.BucketOffset(0, kBucket0));
+  MachineDriver driver(region);
+  driver.Warm();
+  for (int i = 0; i < 100; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const uint64_t bit = uint64_t{1} << SlotTag(region.Hash(key)) % 16;
+    first.link = PackLink(0, overflow, ~bit & 0xffff);
+    region.Seal(0, kBucket0, RegionOffset{0});
+    REQUIRE(driver.Get(key) == Need::kAbsent);
+    REQUIRE(driver.reads().size() == 1);
+    first.link = PackLink(0, overflow, bit);
+    region.Seal(0, kBucket0, RegionOffset{0});
+    REQUIRE(driver.Get(key) == Need::kAbsent);
+    REQUIRE(driver.reads().size() == 3);
+  }
+}
+
+TEST_CASE("GetMachine: a chain of the bucket's own version needs no confirmation") {
+  TestRegion region(kIncarnation);
+  for (uint32_t i = 0; i < 2 * kSlotsPerHeader; ++i)
+    region.Put({.key = region.KeyIn(0, kBucket0, 1, "key"), .value = "x"});
+  const RegionOffset overflow =
+      OverflowOf(region.HeaderAt(region.BucketOffset(0, kBucket0)).link);
+  BucketHeader& first = region.HeaderAt(region.BucketOffset(0, kBucket0));
+  BucketHeader& chained = region.HeaderAt(overflow);
+  MachineDriver driver(region);
+  driver.Warm();
+  const std::string absent = region.KeyIn(0, kBucket0, 1, "absent");
+  for (const uint32_t behind : {0u, 1u, 2u}) {
+    chained.version = first.version - behind;
+    region.Seal(0, kBucket0, overflow, /*new_version=*/false);
+    REQUIRE(driver.Get(absent) == Need::kAbsent);
+    CHECK(driver.reads().size() == (behind == 0 ? 2 : 3));
+  }
+  // A third header of another version takes the confirmation back.
+  region.AddOverflow(0, kBucket0);
+  chained.version = first.version;
+  region.Seal(0, kBucket0, overflow, /*new_version=*/false);
+  REQUIRE(driver.Get(absent) == Need::kAbsent);
+  CHECK(driver.reads().size() == 4);
+}
+
 TEST_CASE("GetMachine: a chain that changes while it is walked is walked again") {
   TestRegion region(kIncarnation);
-  for (int i = 0; i < 14; ++i)
+  for (uint32_t i = 0; i < kSlotsPerHeader; ++i)
     region.Put({.key = region.KeyIn(0, kBucket0, 1, "first"), .value = "x"});
   const std::string wanted = region.KeyIn(0, kBucket0, 1, "wanted");
   Slot in_second = kEmptySlot;
-  for (int i = 0; i < 14; ++i)
+  for (uint32_t i = 0; i < kSlotsPerHeader; ++i)
     in_second = region.Put({.key = region.KeyIn(0, kBucket0, 1, "second"), .value = "x"});
   const Slot in_third = region.Put({.key = wanted, .value = "moves"});
   MachineDriver driver(region);
@@ -217,7 +262,7 @@ TEST_CASE("GetMachine: a chain that changes while it is walked is walked again")
     if (moved || read.offset != third) return;
     moved = true;
     CHECK(region.RemoveSlot(0, kBucket0, in_second));
-    region.HeaderAt(second).slots[13] = in_third;
+    region.HeaderAt(second).slots[kSlotsPerHeader - 1] = in_third;
     region.Seal(0, kBucket0, second);
     region.Seal(0, kBucket0, RegionOffset{0});
     region.HeaderAt(third).slots[0] = kEmptySlot;
@@ -244,11 +289,11 @@ TEST_CASE(
     header.checksum = HeaderChecksum(header, HeaderSeed(kIncarnation, 0, kBucket0, overflow + 8));
   }
   SECTION("outside the region") {
-    first.link = PackLink(0, RegionOffset{TestRegion::kRegionBytes - 64});
+    first.link = PackLink(0, RegionOffset{TestRegion::kRegionBytes - 64}, 0xffff);
     region.Seal(0, kBucket0, RegionOffset{0});
   }
   SECTION("far outside the region") {
-    first.link = PackLink(0, RegionOffset{kLocationUnitsMax * 8});
+    first.link = PackLink(0, RegionOffset{kLocationUnitsMax * 8}, 0xffff);
     region.Seal(0, kBucket0, RegionOffset{0});
   }
   CHECK(driver.Get("key") == Need::kAskServer);

@@ -139,7 +139,8 @@ RegionOffset TestRegion::AddOverflow(uint32_t shard, BucketIndex bucket) {
     last = OverflowOf(header->link);
     header = &HeaderAt(last);
   }
-  header->link = PackLink(DepthOf(header->link), fresh);
+  // A filter with every bit set keeps nobody from looking.
+  header->link = PackLink(DepthOf(header->link), fresh, ToBytes(last) == 0 ? 0xffff : 0);
   Seal(shard, bucket, last);
   if (ToBytes(last) != 0) Seal(shard, bucket, RegionOffset{0});
   return fresh;
@@ -252,7 +253,8 @@ BucketIndex TestRegion::Split(uint32_t shard, bool publish_count) {
   // The new bucket is complete: now the old one is emptied of what went there. Its first header
   // goes first.
   BucketHeader& old_header = HeaderAt(BucketOffset(shard, old));
-  old_header.link = PackLink(depth, OverflowOf(old_header.link));
+  old_header.link =
+      PackLink(depth, OverflowOf(old_header.link), ChainFilterOf(old_header.link));
   Seal(shard, old, RegionOffset{0});
   for (const Slot slot : slots) KVD_CHECK(RemoveSlot(shard, old, slot));
   for (const Slot slot : stay) AddSlot(shard, old, slot);
@@ -264,7 +266,8 @@ void TestRegion::Merge(uint32_t shard) {
   const uint32_t depth = MergedDepth(child);
   const BucketIndex parent{ToNumber(child) & ((1u << depth) - 1)};
   BucketHeader& parent_header = HeaderAt(BucketOffset(shard, parent));
-  parent_header.link = PackLink(depth, OverflowOf(parent_header.link));
+  parent_header.link =
+      PackLink(depth, OverflowOf(parent_header.link), ChainFilterOf(parent_header.link));
   Seal(shard, parent, RegionOffset{0});
   for (const Slot slot : SlotsOf(shard, child)) AddSlot(shard, parent, slot);
   PublishCount(shard);

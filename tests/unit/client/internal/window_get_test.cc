@@ -108,7 +108,7 @@ TEST_CASE("WindowGet: slots that cannot be are not followed, nor a window that i
       slot = PackSlot(tag, random.Uniform(5000),
                       RegionOffset{TestRegion::kRegionBytes + 80 - random.Uniform(640) * 8});
     }
-    fixture.region.HeaderAt(fixture.region.BucketOffset(0, kBucket0)).slots[random.Uniform(14)] =
+    fixture.region.HeaderAt(fixture.region.BucketOffset(0, kBucket0)).slots[random.Uniform(kSlotsPerHeader)] =
         slot;
     if (fixture.Find("key") || fixture.get->FindAt("key", slot, fixture.item))
       FAIL("found in slot " << slot);

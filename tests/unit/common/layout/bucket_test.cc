@@ -16,7 +16,7 @@ BucketHeader RandomHeader(Random& random) {
   BucketHeader header;
   header.version = static_cast<uint32_t>(random.Next());
   header.link = PackLink(static_cast<uint32_t>(random.Uniform(33)),
-                         RegionOffset{random.Uniform(1 << 30) * 8});
+                         RegionOffset{random.Uniform(1 << 30) * 8}, random.Next() & 0xffff);
   for (Slot& slot : header.slots) slot = random.OneIn(3) ? kEmptySlot : random.Next();
   header.checksum =
       HeaderChecksum(header, HeaderSeed(kIncarnation, 1, BucketIndex{2}, RegionOffset{0}));
@@ -26,11 +26,21 @@ BucketHeader RandomHeader(Random& random) {
 TEST_CASE("BucketHeader: depth and overflow location come back") {
   for (uint32_t depth = 0; depth <= 32; ++depth) {
     for (const uint64_t at : {uint64_t{0}, uint64_t{8}, uint64_t{1} << 20, kLocationUnitsMax * 8}) {
-      const uint64_t link = PackLink(depth, RegionOffset{at});
-      CHECK(DepthOf(link) == depth);
-      CHECK(OverflowOf(link) == RegionOffset{at});
-      CHECK(link >> 48 == 0);
+      for (const uint64_t filter : {0u, 1u, 0x8001u, 0xffffu}) {
+        const uint64_t link = PackLink(depth, RegionOffset{at}, filter);
+        CHECK(DepthOf(link) == depth);
+        CHECK(OverflowOf(link) == RegionOffset{at});
+        CHECK(ChainFilterOf(link) == filter);
+      }
     }
+  }
+}
+
+TEST_CASE("BucketHeader: the chain is for tags whose bit is in the filter") {
+  constexpr RegionOffset kChain{4096};
+  for (uint32_t tag = 0; tag < 4096; ++tag) {
+    CHECK(ChainFor(PackLink(5, kChain, ChainFilterBit(tag)), tag) == kChain);
+    CHECK(ChainFor(PackLink(5, kChain, ~ChainFilterBit(tag) & 0xffff), tag) == RegionOffset{0});
   }
 }
 

@@ -26,7 +26,7 @@ Hello GoodHello() {
   Hello hello{};
   hello.magic = kHelloMagic;
   hello.version_min = 1;
-  hello.version_max = 3;
+  hello.version_max = kProtocolVersion + 1;
   hello.client_id = 42;
   return hello;
 }
@@ -62,7 +62,7 @@ TEST_CASE("ParseHello: what is not a Hello is InvalidArgument and says what is w
   };
   const Bad bad = GENERATE(values<Bad>({
       {[](Hello& h) { h.magic ^= 1; }, "magic"},
-      {[](Hello& h) { h.version_min = 4; }, "empty version range"},
+      {[](Hello& h) { h.version_min = kProtocolVersion + 2; }, "empty version range"},
       {[](Hello& h) { h.reserved0 = 1; }, "reserved"},
       {[](Hello& h) { h.client_id = 0; }, "client id"},
   }));
@@ -167,7 +167,7 @@ TEST_CASE(
   };
   const Bad bad = GENERATE(values<Bad>({
       {[](Welcome& w) { w.magic ^= 1; }, "magic"},
-      {[](Welcome& w) { w.version = kProtocolVersion + 1; }, "protocol version 4"},
+      {[](Welcome& w) { w.version = kProtocolVersion + 1; }, "protocol version 5"},
       {[](Welcome& w) { w.frame_bytes = kFrameBytesMin - 1; }, "frames of"},
       {[](Welcome& w) { w.frame_bytes = kFrameBytesMax + 1; }, "frames of"},
       {[](Welcome& w) { w.credits = 0; }, "credit"},

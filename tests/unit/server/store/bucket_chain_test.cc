@@ -82,11 +82,21 @@ class ChainTest {
     return headers;
   }
 
+  uint64_t FilterOfChain() const {
+    uint64_t filter = 0;
+    chain_.AnyOf([&](SlotPlace place, Slot slot) {
+      if (place.header != kPlace) filter |= uint64_t{1} << TagOf(slot) % 16;
+      return false;
+    });
+    return filter;
+  }
+
   bool AllVerify() const {
     const std::vector<RegionOffset> overflow = Overflow();
     return chain_.Verifies(kPlace) && chain_.depth() == kDepth &&
            std::all_of(overflow.begin(), overflow.end(),
-                       [&](RegionOffset at) { return chain_.Verifies(at); });
+                       [&](RegionOffset at) { return chain_.Verifies(at); }) &&
+           chain_.filter() == FilterOfChain();
   }
 
   std::unique_ptr<Region> region_;
@@ -111,46 +121,46 @@ TEST_CASE_METHOD(ChainTest, "BucketChain: insert into a full bucket chains an ov
   for (uint64_t i = 0; i < kSlotsPerHeader; ++i) Insert(SlotOf(i));
   REQUIRE(Overflow().empty());
   REQUIRE(chain_.full());
-  Insert(SlotOf(14));
+  Insert(SlotOf(kSlotsPerHeader));
   REQUIRE(Overflow().size() == 1);
   REQUIRE_FALSE(chain_.full());
   REQUIRE(AllVerify());
-  for (uint64_t i = 15; i < 28; ++i) Insert(SlotOf(i));
+  for (uint64_t i = kSlotsPerHeader + 1; i < 2 * kSlotsPerHeader; ++i) Insert(SlotOf(i));
   REQUIRE(chain_.full());
-  Insert(SlotOf(28));
+  Insert(SlotOf(2 * kSlotsPerHeader));
   REQUIRE(Overflow().size() == 2);
-  REQUIRE(Slots().size() == 29);
+  REQUIRE(Slots().size() == 2 * kSlotsPerHeader + 1);
   REQUIRE(AllVerify());
 }
 
 TEST_CASE_METHOD(
     ChainTest, "BucketChain: delete from the bucket pulls a slot out of the chain, which shrinks") {
-  for (uint64_t i = 0; i < 16; ++i) Insert(SlotOf(i));
+  for (uint64_t i = 0; i < kSlotsPerHeader + 2; ++i) Insert(SlotOf(i));
   Remove(SlotOf(3));
   REQUIRE(Overflow().size() == 1);
-  REQUIRE(PlaceOf(SlotOf(15))->header == kPlace);
+  REQUIRE(PlaceOf(SlotOf(kSlotsPerHeader + 1))->header == kPlace);
   Remove(SlotOf(4));
   REQUIRE(Overflow().empty());
   REQUIRE(free_.size() == 1);
-  REQUIRE(Slots().size() == 14);
+  REQUIRE(Slots().size() == kSlotsPerHeader);
   REQUIRE(AllVerify());
 }
 
 TEST_CASE_METHOD(ChainTest, "BucketChain: delete from the chain unlinks a header that runs empty") {
-  for (uint64_t i = 0; i < 15; ++i) Insert(SlotOf(i));
-  Remove(SlotOf(14));
+  for (uint64_t i = 0; i <= kSlotsPerHeader; ++i) Insert(SlotOf(i));
+  Remove(SlotOf(kSlotsPerHeader));
   REQUIRE(Overflow().empty());
   REQUIRE(free_.size() == 1);
-  REQUIRE(Slots().size() == 14);
+  REQUIRE(Slots().size() == kSlotsPerHeader);
 }
 
 TEST_CASE_METHOD(ChainTest, "BucketChain: a hole far back in the chain is filled from its front") {
-  for (uint64_t i = 0; i < 30; ++i) Insert(SlotOf(i));
+  for (uint64_t i = 0; i < 34; ++i) Insert(SlotOf(i));
   REQUIRE(Overflow().size() == 2);
   const RegionOffset back = Overflow()[1];
   REQUIRE(PlaceOf(SlotOf(20))->header == back);
   Remove(SlotOf(20));
-  REQUIRE(PlaceOf(SlotOf(29))->header == back);
+  REQUIRE(PlaceOf(SlotOf(33))->header == back);
   REQUIRE(Overflow().size() == 2);
   Remove(SlotOf(21));
   REQUIRE(Overflow() == std::vector<RegionOffset>{back});
@@ -183,9 +193,45 @@ TEST_CASE_METHOD(ChainTest, "BucketChain: slots are found by their tag, also by 
   REQUIRE_FALSE(chain_.AnyWithTag(21, [&](SlotPlace, Slot) { return true; }));
 }
 
+TEST_CASE_METHOD(ChainTest,
+                 "BucketChain: after each change up to four overflow headers have its version") {
+  const auto same_versions = [&] {
+    const std::vector<RegionOffset> overflow = Overflow();
+    for (size_t i = 0; i < std::min<size_t>(overflow.size(), 4); ++i) {
+      if (Header(overflow[i]).version != Version()) return false;
+    }
+    return true;
+  };
+  for (uint64_t i = 0; i < 6 * kSlotsPerHeader; ++i) {
+    Insert(SlotOf(i));
+    REQUIRE(same_versions());
+  }
+  for (const uint64_t number : {1, 20, 40, 90}) {
+    chain_.Replace(*PlaceOf(SlotOf(number)), SlotOf(number + 1000));
+    REQUIRE(same_versions());
+  }
+  for (const uint64_t number : {0, 19, 41, 91, 90 + 1000}) {
+    Remove(SlotOf(number));
+    REQUIRE(same_versions());
+    REQUIRE(AllVerify());
+  }
+}
+
+TEST_CASE_METHOD(ChainTest, "BucketChain: a slot is found whatever bit of the filter is its own") {
+  for (uint64_t i = 0; i < kSlotsPerHeader; ++i) Insert(SlotOf(i));
+  for (uint64_t tag = 100; tag < 116; ++tag) {
+    CHECK_FALSE(chain_.AnyWithTag(static_cast<uint32_t>(tag), [](SlotPlace, Slot) { return true; }));
+    Insert(SlotOf(tag));
+    CHECK(chain_.AnyWithTag(static_cast<uint32_t>(tag), [](SlotPlace, Slot) { return true; }));
+    CHECK(chain_.filter() == uint64_t{1} << tag % 16);
+    Remove(SlotOf(tag));
+    CHECK(chain_.filter() == 0);
+  }
+}
+
 TEST_CASE_METHOD(ChainTest, "BucketChain: a rewrite replaces bucket and chain") {
   for (uint64_t i = 0; i < 20; ++i) Insert(SlotOf(i));
-  for (const size_t count : {0u, 1u, 14u, 15u, 28u, 29u, 60u}) {
+  for (const size_t count : {0u, 1u, 16u, 17u, 32u, 33u, 60u}) {
     std::vector<Slot> slots;
     for (size_t i = 0; i < count; ++i) slots.push_back(SlotOf(1000 + i));
     std::vector<RegionOffset> overflow;

@@ -44,10 +44,11 @@ TEST_CASE("SizeClasses: spans waste less than a sixteenth at their end and their
   }
 }
 
-TEST_CASE("Heap: overflow headers are aligned to their size") {
+TEST_CASE("Heap: overflow headers are aligned to 8 and waste nothing of their class") {
   HeapUnderTest t;
   for (int i = 0; i < 100; ++i)
-    REQUIRE(ToBytes(*t.heap.Allocate(kBucketHeaderBytes)) % kBucketHeaderBytes == 0);
+    REQUIRE(ToBytes(*t.heap.Allocate(kBucketHeaderBytes)) % kLocationUnitBytes == 0);
+  REQUIRE(ObjectBytes(SizeClassOf(kBucketHeaderBytes)) == kBucketHeaderBytes);
 }
 
 TEST_CASE("Heap: tells what lies in a span, and whose memory would do for whom") {

@@ -15,9 +15,9 @@ TEST_CASE("LocalSpace: fills from the front to the last byte") {
   LocalSpace space(kBucket, 1024);
   for (uint32_t i = 0; i < 9; ++i) REQUIRE(space.Take(96) == kFirst + uint64_t{96} * i);
   REQUIRE_FALSE(space.Take(96).has_value());
-  REQUIRE(space.Take(32) == kFirst + 864);
+  REQUIRE(space.Take(16) == kFirst + 864);
   REQUIRE_FALSE(space.Take(8).has_value());
-  REQUIRE(space.used_bytes() == 896);
+  REQUIRE(space.used_bytes() == 880);
 }
 
 TEST_CASE("LocalSpace: takes the first hole that is long enough, also across words of its bitmap") {
@@ -30,14 +30,14 @@ TEST_CASE("LocalSpace: takes the first hole that is long enough, also across wor
   REQUIRE(space.Take(16) == kFirst);
   REQUIRE(space.Take(440) == std::nullopt);
   REQUIRE(space.Take(432) == kFirst + 48);
-  REQUIRE(space.Take(344) == kFirst + 552);
+  REQUIRE(space.Take(328) == kFirst + 552);
 }
 
 TEST_CASE("LocalSpace: contains the bucket's bytes behind its header and no others") {
   const LocalSpace space(kBucket, 512);
   REQUIRE_FALSE(space.Contains(kBucket));
-  REQUIRE_FALSE(space.Contains(kBucket + 120));
-  REQUIRE(space.Contains(kBucket + 128));
+  REQUIRE_FALSE(space.Contains(kBucket + 136));
+  REQUIRE(space.Contains(kBucket + 144));
   REQUIRE(space.Contains(kBucket + 504));
   REQUIRE_FALSE(space.Contains(kBucket + 512));
 }
@@ -66,9 +66,9 @@ TEST_CASE("LocalSpace: random fillings of every bucket size agree with a simple 
 }
 
 TEST_CASE("LocalItemBytesMax: a third of the local space, in whole units") {
-  REQUIRE(LocalItemBytesMax(512) == 128);
-  REQUIRE(LocalItemBytesMax(1024) == 296);
-  REQUIRE(LocalItemBytesMax(4096) == 1320);
+  REQUIRE(LocalItemBytesMax(512) == 120);
+  REQUIRE(LocalItemBytesMax(1024) == 288);
+  REQUIRE(LocalItemBytesMax(4096) == 1312);
 }
 
 }  // namespace
