@@ -2,12 +2,13 @@
 // readers may see.
 //
 // A header is changed by writing slots and link, then {checksum, version} as one word; a reader
-// that comes between sees a checksum that does not fit and reads again. Each change gives the headers
-// a new version, the bucket's own one last. So a reader that walked the chain knows by one version
-// everywhere that it saw the state of one moment; otherwise it reads the first header again. A slot that moves between headers is added where it goes
-// before it is removed where it was. The filter in the bucket's own header never lacks a bit of a
-// slot that a reader may rely on: it gains one with the version that tells of a new slot, whose
-// item is not LIVE before, and loses one after the slot has gone.
+// that comes between sees a checksum that does not fit and reads again. Each change gives the
+// headers a new version, the bucket's own one last. So a reader that walked the chain knows by one
+// version everywhere that it saw the state of one moment; otherwise it reads the first header again.
+// A slot that moves between headers is added where it goes before it is removed where it was. The
+// filter in the bucket's own header never lacks a bit of a slot that a reader may rely on: it gains
+// one with the version that tells of a new slot, whose item is not LIVE before, and loses one after
+// the slot has gone.
 //
 // Only the first overflow header may have empty slots: one is linked in at the front, and holes
 // further back are filled from the front.
