@@ -75,7 +75,8 @@ void ItemWriter::WriteChecksum(RegionOffset at, ItemShape shape, uint64_t versio
   OrderStores();
 }
 
-void ItemWriter::WriteNew(RegionOffset at, uint64_t version, const ItemContent& content) const {
+[[gnu::flatten]] void ItemWriter::WriteNew(RegionOffset at, uint64_t version,
+                                           const ItemContent& content) const {
   const ItemShape shape = content.shape();
   SetState(at, version, ItemState::kWriting);
   std::byte* const to = WriteHead(at, shape, content.key, content.extras);
@@ -108,8 +109,9 @@ void ItemWriter::Seal(RegionOffset at, uint64_t version) const {
   WriteChecksum(at, ShapeAt(at), version);
 }
 
-void ItemWriter::Overwrite(RegionOffset at, uint64_t version, std::string_view value,
-                           const ItemExtras& extras) const {
+[[gnu::flatten]] void ItemWriter::Overwrite(RegionOffset at, uint64_t version,
+                                            std::string_view value,
+                                            const ItemExtras& extras) const {
   const std::string_view key = KeyAt(at);
   const ItemShape shape{key.size(), value.size(), extras.flags()};
   SetState(at, version, ItemState::kWriting);
