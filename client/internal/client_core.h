@@ -177,7 +177,7 @@ class ClientCore : Connection::Listener {
     if (!session.window_get.ServerAlive()) return false;
     if (item.expiry_unix_us != 0) [[unlikely]]
       RefreshClock();
-    connection_.NoteHit(hash, item.value.size());
+    connection_.NoteHit(hash);
     return true;
   }
 

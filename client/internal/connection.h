@@ -73,8 +73,8 @@ class Connection {
   void ConsiderBetterTarget();
 
   // A key was read one-sidedly: told to a server that wants to know, for a sample of them (HitSampler). Ends no session.
-  void NoteHit(uint64_t hash, uint64_t value_bytes) {
-    if (hits_.Note(hash, value_bytes)) [[unlikely]] ReportHits();
+  void NoteHit(uint64_t hash) {
+    if (hits_.Note(hash)) [[unlikely]] ReportHits();
   }
 
   // Asks the server for its clock again if what is known of it is old or poor: the answer comes with a later Advance. Never

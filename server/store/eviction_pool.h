@@ -21,8 +21,6 @@ struct EvictionCandidate {
 
 class EvictionPool {
  public:
-  static constexpr size_t kSizeMax = 32;
-
   size_t size() const { return size_; }
   const EvictionCandidate& operator[](size_t i) const { return candidates_[i]; }
 
@@ -49,7 +47,7 @@ class EvictionPool {
   void Remove(size_t i) { candidates_[i] = candidates_[--size_]; }
 
  private:
-  std::array<EvictionCandidate, kSizeMax> candidates_{};
+  std::array<EvictionCandidate, 32> candidates_{};
   size_t size_ = 0;
 };
 

@@ -34,9 +34,9 @@ namespace kvd {
 // One thread at a time (the shard's owner), except for the counters.
 class Heap {
  public:
-  // `pages` outlives the heap, which is given those of its zone first. The heap's memory is not
-  // given back when it is destroyed: the region goes with it.
-  Heap(PageAllocator& pages, uint64_t region_bytes, uint32_t zone = 0);
+  // `pages` outlives the heap. The heap's memory is not given back when it is destroyed: the region
+  // goes with it.
+  Heap(PageAllocator& pages, uint64_t region_bytes);
 
   // Memory for `bytes`, aligned to 8. nullopt: no memory; nothing has changed.
   std::optional<RegionOffset> Allocate(uint64_t bytes);
@@ -49,7 +49,7 @@ class Heap {
   bool Contains(RegionOffset location) const { return SpanAt(location) != kNoSpan; }
 
   // For those who make room. The span of pages that holds the object or page at `at`; nullopt: none
-  // of this heap's. (Of an object of whole pages only the first one and the last lead to it.)
+  // of this heap's. (Of an object of whole pages only the first one leads to it.)
   struct Extent {
     RegionOffset begin{};
     uint64_t bytes = 0;
@@ -104,18 +104,16 @@ class Heap {
   void Link(SpanId id);
   void Unlink(SpanId id);
 
-  void SetPageEntries(const Span& span, SpanId id);
   SpanId& PageEntry(RegionOffset offset);
   SpanId SpanAt(RegionOffset offset) const;
 
   PageAllocator& pages_;
-  const uint32_t zone_;
   std::vector<Span> spans_;  // by id; id 0 is not used
   std::vector<SpanId> free_ids_;
   std::array<std::array<SpanId, kFullnessGroups>, kSizeClassCount> groups_{};
   SpanId spare_ = kNoSpan;  // the one empty span that is kept
-  // Page -> span, in chunks of a MiB that are made when first used. Only the first and the last
-  // page of a large object are in it.
+  // Page -> span, in chunks of a MiB that are made when first used. Only the first page of a large
+  // object is in it.
   std::vector<std::unique_ptr<std::array<SpanId, kPagesPerChunk>>> page_map_;
   Counter held_bytes_;
   Counter used_bytes_;

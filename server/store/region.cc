@@ -82,8 +82,7 @@ Region::Region(RegionMemory memory, const Geometry& geometry)
     : memory_(std::move(memory)),
       geometry_(geometry),
       base_(memory_.mapping.base()),
-      pages_(HeapBegin(geometry), RegionOffset{geometry.region_bytes / kPageBytes * kPageBytes},
-             geometry.shard_count) {}
+      pages_(HeapBegin(geometry), RegionOffset{geometry.region_bytes / kPageBytes * kPageBytes}) {}
 
 Region::~Region() = default;
 

@@ -31,7 +31,7 @@ Shard::Shard(Region& region, uint32_t shard, const Clock& clock, const ShardOpti
       local_item_bytes_max_(LocalItemBytesMax(region.geometry().bucket_bytes)),
       items_(region),
       table_(region, shard),
-      heap_(region.pages(), region.bytes(), shard),
+      heap_(region.pages(), region.bytes()),
       random_(region.geometry().incarnation + shard) {
   RefreshClock();
 }

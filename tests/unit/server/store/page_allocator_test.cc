@@ -26,7 +26,7 @@ TEST_CASE("PageAllocator: segments come from the low end, pages from the high en
   KVD_REQUIRE_OK(pages.CheckInvariants());
 }
 
-TEST_CASE("PageAllocator: says how far a free run goes from a page, on and back") {
+TEST_CASE("PageAllocator: says how far a free run goes on from a page") {
   PageAllocator pages(kBegin, kEnd);
   const RegionOffset taken = *pages.Allocate(kPageBytes);  // the last page
   CHECK(pages.FreeBytesFrom(RegionOffset{0}) == 0);
@@ -34,36 +34,6 @@ TEST_CASE("PageAllocator: says how far a free run goes from a page, on and back"
   CHECK(pages.FreeBytesFrom(kBegin + kPageBytes) == ToBytes(taken) - ToBytes(kBegin) - kPageBytes);
   CHECK(pages.FreeBytesFrom(taken) == 0);
   CHECK(pages.FreeBytesFrom(kEnd) == 0);
-  CHECK(pages.FreeBytesBefore(kBegin) == 0);
-  CHECK(pages.FreeBytesBefore(kBegin + kPageBytes) == kPageBytes);
-  CHECK(pages.FreeBytesBefore(taken) == ToBytes(taken) - ToBytes(kBegin));
-  CHECK(pages.FreeBytesBefore(kEnd) == 0);
-}
-
-TEST_CASE("PageAllocator: each zone is given its own memory first, then others'") {
-  PageAllocator pages(kBegin, kEnd, 4);
-  CHECK(pages.Allocate(kPageBytes, 0) == RegionOffset{5 * kMiB - kPageBytes});
-  CHECK(pages.Allocate(kPageBytes, 1) == RegionOffset{9 * kMiB - kPageBytes});
-  CHECK(pages.Allocate(kPageBytes, 3) == RegionOffset{16 * kMiB - kPageBytes});
-  CHECK(pages.AllocateSegment(2) == RegionOffset{9 * kMiB});
-  CHECK(pages.AllocateSegment(3) == RegionOffset{13 * kMiB});
-  KVD_REQUIRE_OK(pages.CheckInvariants());
-  // More than its own: of all runs the smallest that will do.
-  CHECK(pages.Allocate(3 * kMiB, 3) == RegionOffset{10 * kMiB});
-  CHECK(pages.AllocateSegment(3) == RegionOffset{14 * kMiB});
-  CHECK(pages.AllocateSegment(3) == RegionOffset{1 * kMiB});
-  KVD_REQUIRE_OK(pages.CheckInvariants());
-}
-
-TEST_CASE("PageAllocator: a free run goes on from zone to zone") {
-  PageAllocator pages(kBegin, kEnd, 4);
-  const uint64_t all = ToBytes(kEnd) - ToBytes(kBegin);
-  const RegionOffset at = *pages.Allocate(all, 2);
-  CHECK(at == kBegin);
-  CHECK_FALSE(pages.Allocate(1, 2).has_value());
-  pages.Free(at, all);
-  KVD_REQUIRE_OK(pages.CheckInvariants());
-  CHECK(pages.longest_free_run_bytes() == all);
 }
 
 TEST_CASE("PageAllocator: what is freed coalesces on both sides, in any order") {
@@ -116,9 +86,7 @@ TEST_CASE("PageAllocator: declines what cannot be had and changes nothing") {
 
 TEST_CASE("PageAllocator: random use never gives a page twice and loses none") {
   Random random(kvd::test::Seed());
-  const auto zones = static_cast<uint32_t>(random.Between(1, 5));
-  CAPTURE(zones);
-  PageAllocator pages(kBegin, kEnd, zones);
+  PageAllocator pages(kBegin, kEnd);
   const uint64_t all = pages.free_bytes();
   std::vector<bool> taken(ToBytes(kEnd) / kPageBytes, false);
   std::vector<std::pair<RegionOffset, uint64_t>> held;
@@ -141,8 +109,7 @@ TEST_CASE("PageAllocator: random use never gives a page twice and loses none") {
       const bool segment = random.OneIn(20);
       const uint64_t bytes =
           segment ? kSegmentBytes : random.Between(1, random.OneIn(10) ? 2 * kMiB : 20'000);
-      const auto zone = static_cast<uint32_t>(random.Uniform(zones));
-      const auto at = segment ? pages.AllocateSegment(zone) : pages.Allocate(bytes, zone);
+      const auto at = segment ? pages.AllocateSegment() : pages.Allocate(bytes);
       if (!at) continue;
       REQUIRE(ToBytes(*at) % (segment ? kSegmentBytes : kPageBytes) == 0);
       REQUIRE(*at >= kBegin);
