@@ -109,7 +109,7 @@ constinit const Command kDumpCommand = {
     .details =
         "JSON lines: {\"key\":\"...\",\"value\":\"...\"}, with key_base64 or value_base64 for what "
         "is no\n"
-        "UTF-8, and expiry_unix_us and user_flags where an item has them. TSV: KEY, TAB, VALUE,\n"
+        "text, and expiry_unix_us and user_flags where an item has them. TSV: KEY, TAB, VALUE,\n"
         "with \\t \\n \\r \\\\ \\xNN for bytes that are no text, and the same two, named, behind "
         "TABs.\n"
         "Either comes back byte for byte with load. In no order; as it is while it goes on: an\n"

@@ -180,12 +180,25 @@ class ItemHandler : public json::json_sax_t {
   std::string error_;
 };
 
+// Whether JSON's escapes (\u00NN for most control characters) would more than double the text.
+bool IsMostlyEscapes(std::string_view bytes) {
+  size_t more = 0;
+  for (const char byte : bytes) {
+    if (byte == '\n' || byte == '\r' || byte == '\t' || byte == '"' || byte == '\\') {
+      more += 1;
+    } else if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7f) {
+      more += 5;
+    }
+  }
+  return more > bytes.size();
+}
+
 }  // namespace
 
 void AppendJsonBytes(std::string_view name, std::string_view bytes, ByteText form,
                      std::string& out) {
   const bool hex = form == ByteText::kHex;
-  const bool base64 = !hex && !IsValidUtf8(bytes);
+  const bool base64 = !hex && (!IsValidUtf8(bytes) || IsMostlyEscapes(bytes));
   absl::StrAppend(&out, "\"", ToAbsl(name), hex ? "_hex" : base64 ? "_base64" : "", "\":");
   if (hex) {
     absl::StrAppend(&out, "\"", HexOf(bytes), "\"");

@@ -1,6 +1,7 @@
-// Items as JSON objects, one a line: {"key":"...","value":"..."}. Bytes that are no UTF-8 go into
-// a field of the same name with _base64 (or, where asked for, _hex) appended, so any bytes
-// round-trip. "expiry_unix_us" and "user_flags" are there where they are not 0.
+// Items as JSON objects, one a line: {"key":"...","value":"..."}. Bytes that are no text (no
+// UTF-8, or mostly control characters) go into a field of the same name with _base64 (or, where
+// asked for, _hex) appended, so any bytes round-trip, and no line is much more than twice as
+// long as its item. "expiry_unix_us" and "user_flags" are there where they are not 0.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace kvd::cli {
 
-enum class ByteText { kText, kHex };  // kText: base64 where it is no UTF-8
+enum class ByteText { kText, kHex };  // kText: base64 where it is no text
 
 // Appends `"NAME":"..."`, `"NAME_base64":"..."` or `"NAME_hex":"..."`.
 void AppendJsonBytes(std::string_view name, std::string_view bytes, ByteText form,

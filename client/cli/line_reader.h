@@ -28,6 +28,8 @@ class LineReader {
   // block.
   bool HoldsLine() const { return block_.find('\n', block_position_) != std::string::npos; }
 
+  size_t line_bytes_max() const { return line_bytes_max_; }
+
   // Valid until the next call of Next.
   std::string_view line() const { return line_; }
   // Of the line that Next returned last, from 1.

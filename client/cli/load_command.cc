@@ -38,6 +38,11 @@ std::optional<Loader::Options> OptionsOf(Invocation& run, const std::string& pat
   const std::string& separator = run.flags().Text("separator");
   Loader::Options options;
   options.format = FormatOfWord(word);
+  if (separator.empty() && run.flags().IsSet("separator")) {
+    run.Fail(path, UsageFailure("--separator is empty; give what ends the key, such as "
+                                "--separator=,"));
+    return std::nullopt;
+  }
   if (!separator.empty()) {
     if (word != "delimited" && word != "auto") {
       run.Fail(path, UsageFailure(absl::StrCat("--separator does not go with --format=", word,

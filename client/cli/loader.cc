@@ -56,7 +56,8 @@ absl::Status Loader::TakeLines(const OnError& on_error, const OnProgress& on_pro
     if (*outcome == LineReader::Outcome::kEnd) return absl::OkStatus();
     line_number_ = lines_.line_number();
     if (*outcome == LineReader::Outcome::kTooLong) {
-      TakeBadLine("longer than --max_line allows");
+      TakeBadLine(absl::StrCat("longer than ", lines_.line_bytes_max(),
+                               " bytes; give a larger --max_line to load it"));
     } else if (TakeLine(lines_.line())) {
       KVD_RETURN_IF_ERROR(Await(on_error, on_progress, [this] { return HasRoom(); }));
       TakeItem();

@@ -158,13 +158,13 @@ TEST_CASE("Application: colour only where it is wanted") {
 TEST_CASE("Application: commands from standard input, over one connection") {
   FakeServer server;
   const CliResult result = RunCli(server, {"-w", "json"},
-                                  {.in = "# a comment\nput k \"a\\x00b\"\n\n"
+                                  {.in = "# a comment\nput k \"some\\x00text\"\n\n"
                                          "get k\r\nget k -w simple\nPUT 'two words' v"});
   CHECK(result.exit == 0);
   CHECK(result.out ==
         "{\"key\":\"k\",\"version\":1}\n"
-        "{\"key\":\"k\",\"value\":\"a\\u0000b\",\"version\":1}\n"
-        "a\0b\n{\"key\":\"two words\",\"version\":2}\n"s);
+        "{\"key\":\"k\",\"value\":\"some\\u0000text\",\"version\":1}\n"
+        "some\0text\n{\"key\":\"two words\",\"version\":2}\n"s);
   CHECK(server.connections == 1);
 }
 

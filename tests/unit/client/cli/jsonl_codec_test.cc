@@ -34,14 +34,33 @@ TEST_CASE("JsonlCodec: any bytes round-trip as one line, which is JSON") {
 
 TEST_CASE("JsonlCodec: text is a string, other bytes are base64, or hexadecimal where asked for") {
   std::string out;
-  AppendJsonLine("k\u00e9y", "a\0b"sv, {}, out);
+  AppendJsonLine("k\u00e9y", "text\0b"sv, {}, out);
   AppendJsonLine("\xff", "\xfe\xfd", {}, out);
   CHECK(out ==
-        "{\"key\":\"k\u00e9y\",\"value\":\"a\\u0000b\"}\n"
+        "{\"key\":\"k\u00e9y\",\"value\":\"text\\u0000b\"}\n"
         "{\"key_base64\":\"/w==\",\"value_base64\":\"/v0=\"}\n");
   out.clear();
   AppendJsonBytes("key", "ab", ByteText::kHex, out);
   CHECK(out == "\"key_hex\":\"6162\"");
+}
+
+TEST_CASE("JsonlCodec: no line is much more than twice as long as its item") {
+  Random random(kvd::test::Seed());
+  for (int i = 0; i < 200; ++i) {
+    std::string value(1000, 'x');
+    for (char& byte : value) {
+      if (random.Uniform(1000) < static_cast<uint64_t>(i) * 5) {
+        byte = "\0\x01\x7f\n\"\\"[random.Uniform(6)];
+      }
+    }
+    std::string line;
+    AppendJsonLine("k", value, {}, line);
+    REQUIRE(line.size() <= 2 * value.size() + 100);
+    line.pop_back();
+    Item item;
+    KVD_REQUIRE_OK(ParseJsonLine(line, item));
+    REQUIRE(item.value == value);
+  }
 }
 
 TEST_CASE("JsonlCodec: takes fields in any order and form, and passes over others") {

@@ -75,13 +75,21 @@ TEST_CASE("load: of many bad lines only the first are shown, all are counted") {
                            "kvcli: load -: 1 item (2 B) in 0.00 s, 1000 bad lines, 0 refused\n"));
 }
 
+TEST_CASE("load: an empty --separator is refused, not passed over") {
+  FakeServer server;
+  const CliResult result = RunCli(server, {"load", "-", "--separator="}, {.in = "a\t1\n"});
+  CHECK(result.exit == 2);
+  CHECK(result.err.starts_with("kvcli: load -: --separator is empty; give what ends the key"));
+}
+
 TEST_CASE("load: a line longer than --max_line is a bad one") {
   FakeServer server;
   const CliResult result =
       RunCli(server, {"load", "-", "--max_line=10"}, {.in = "a\t12345678901\nb\t1\n"});
   CHECK(result.exit == 2);
-  CHECK(
-      result.err.starts_with("kvcli: load -: line 1: longer than --max_line allows; not loaded\n"));
+  CHECK(result.err.starts_with(
+      "kvcli: load -: line 1: longer than 10 bytes; give a larger --max_line to "
+      "load it; not loaded\n"));
   CHECK(server.items.contains("b"));
 }
 
