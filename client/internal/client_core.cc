@@ -146,12 +146,8 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, const 
   const uint64_t hash = session.Hash(key);
   const Slot remembered = session.locations.Find(hash);
   GetMachine& machine = session.machine;
-  GetMachine::Need first =
-      remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
-  const bool read_already = !begun.bucket_bytes.empty() && first == GetMachine::Need::kRead &&
-                            machine.read().offset == begun.bucket &&
-                            machine.read().length == begun.bucket_bytes.size();
-  if (read_already) first = machine.Resume(begun.bucket_bytes);
+  const GetMachine::Need first =
+      StartAfter(machine, key, hash, remembered, begun.bucket, begun.bucket_bytes);
   // Loads from a mapped region take a bounded number of rounds, so no deadline is needed until the
   // server is asked.
   KVD_ASSIGN_OR_RETURN(

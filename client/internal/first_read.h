@@ -52,4 +52,17 @@ namespace kvd {
   return FoundAt(session, key, slot, bytes.subspan(in_bucket, item_bytes), item);
 }
 
+// Begins a GET by `machine` after a first READ at `offset` that did not settle it; its `bytes`, if
+// any, are used where they are what the machine would read first.
+inline GetMachine::Need StartAfter(GetMachine& machine, std::string_view key, uint64_t hash,
+                                   Slot remembered, RegionOffset offset,
+                                   std::span<const std::byte> bytes) {
+  const GetMachine::Need need =
+      remembered == kEmptySlot ? machine.Start(key, hash) : machine.StartAt(key, hash, remembered);
+  const bool read_already = need == GetMachine::Need::kRead && !bytes.empty() &&
+                            machine.read().offset == offset &&
+                            machine.read().length == bytes.size();
+  return read_already ? machine.Resume(bytes) : need;
+}
+
 }  // namespace kvd

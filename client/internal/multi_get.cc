@@ -65,17 +65,9 @@ bool MultiGetter::Begin(size_t index) {
 }
 
 void MultiGetter::BeginByMachine(Lane& lane, std::span<const std::byte> bytes) {
-  const GetMachine::Read first = std::exchange(lane.first, {});
-  const std::string_view key = keys_[lane.index];
-  GetMachine& machine = lane.slot->machine;
-  GetMachine::Need need = lane.remembered == kEmptySlot
-                              ? machine.Start(key, lane.hash)
-                              : machine.StartAt(key, lane.hash, lane.remembered);
-  const bool read_already = need == GetMachine::Need::kRead && !bytes.empty() &&
-                            machine.read().offset == first.offset &&
-                            machine.read().length == first.length;
-  if (read_already) need = machine.Resume(bytes);
-  Step(lane, need);
+  const RegionOffset offset = std::exchange(lane.first, {}).offset;
+  Step(lane, StartAfter(lane.slot->machine, keys_[lane.index], lane.hash, lane.remembered, offset,
+                        bytes));
 }
 
 void MultiGetter::Found(Lane& lane, const ItemView& item, Slot slot) {

@@ -21,14 +21,13 @@ namespace kvd {
   // by side.
   const __m128i mask = _mm_set1_epi32(static_cast<int32_t>(kSlotTagMask >> 32));
   const __m128i wanted = _mm_set1_epi32(static_cast<int32_t>(tag << (kSlotTagShift - 32)));
+  static_assert(kSlotsPerHeader % 4 == 0);
   for (uint32_t i = 0; i < kSlotsPerHeader; i += 4) {
-    // The last two are met twice where the number of slots is not a multiple of four.
-    const uint32_t from = i + 4 <= kSlotsPerHeader ? i : kSlotsPerHeader - 4;
-    const __m128 low = _mm_loadu_ps(reinterpret_cast<const float*>(slots + from));
-    const __m128 high = _mm_loadu_ps(reinterpret_cast<const float*>(slots + from + 2));
+    const __m128 low = _mm_loadu_ps(reinterpret_cast<const float*>(slots + i));
+    const __m128 high = _mm_loadu_ps(reinterpret_cast<const float*>(slots + i + 2));
     const __m128i upper = _mm_castps_si128(_mm_shuffle_ps(low, high, 0xdd));
     const __m128i equal = _mm_cmpeq_epi32(_mm_and_si128(upper, mask), wanted);
-    matches |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << from;
+    matches |= static_cast<uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(equal))) << i;
   }
 #else
   for (uint32_t i = 0; i < kSlotsPerHeader; ++i) {
