@@ -82,6 +82,14 @@ TEST_CASE("History: items are evicted") {
   REQUIRE(recorded.counts.at("evicted_items") > 0);
 }
 
+TEST_CASE("History: a round that cannot be decided does not end the search for a wrong one") {
+  const Recorded recorded = RunRecorder("RECORDER", "KVD", "--ops=5000 --rounds=3 --steps_max=10");
+  INFO(recorded.output);
+  REQUIRE(recorded.exit_status == 4);
+  REQUIRE(recorded.counts.at("undecided_keys") > 0);
+  REQUIRE(recorded.counts.at("operations") > 2 * 5000);
+}
+
 TEST_CASE("History: a kvd that does not mark replaced items DEAD is found out") {
   RequireFound(RunRecorder("RECORDER", "KVD_WITHOUT_DEAD_MARK", kMillion));
 }
