@@ -8,11 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +28,7 @@ namespace {
 constexpr rlim_t kOpenFiles = 65'536;
 constexpr size_t kRelayBuffer_bytes = 65'536;
 constexpr size_t kPipeMax_bytes = 1 << 20;  // fs.pipe-max-size
+constexpr time_t kLate_s = 40;              // for the words about a command whose time was up
 
 // A pipe from the command to one of the lines to the host.
 struct Stream {
@@ -98,6 +103,12 @@ void TakeTerminal(const std::string& size) {
   for (int standard = 0; standard <= 2; ++standard) dup2(fd, standard);
 }
 
+time_t Now_s() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
 // Becomes the command; in a child process.
 [[noreturn]] void Execute(const GuestConfig& config, const std::vector<std::string>& words) {
   sigset_t none;
@@ -126,13 +137,17 @@ pid_t Fork() {
   return pid;
 }
 
-// Relays until the process ended, and then what it still left in the pipes.
-int RelayUntilEnd(pid_t pid, int child_signal_fd, Stream& output, Stream& errors) {
+// Relays until the process ended, and then what it still left in the pipes. Its exit status, or
+// nothing if that took until `deadline_s`.
+std::optional<int> RelayUntilEnd(pid_t pid, time_t deadline_s, int child_signal_fd, Stream& output,
+                                 Stream& errors) {
   int exit_status = 0;
   do {
+    const time_t left_s = deadline_s - Now_s();
+    if (left_s <= 0) return std::nullopt;
     std::array<pollfd, 3> waits = {
         {{child_signal_fd, POLLIN, 0}, {output.read_fd, POLLIN, 0}, {errors.read_fd, POLLIN, 0}}};
-    poll(waits.data(), waits.size(), -1);
+    poll(waits.data(), waits.size(), static_cast<int>(std::min<time_t>(left_s, 1000) * 1000));
     if (waits[0].revents != 0) {
       signalfd_siginfo ignored;
       if (read(child_signal_fd, &ignored, sizeof(ignored)) < 0) Fail("cannot read a signal");
@@ -179,10 +194,18 @@ CommandResult RunCommand(const GuestConfig& config) {
     }
     Execute(config, config.All("argument"));
   }
-  close(output.write_fd);
-  close(errors.write_fd);
-  const int exit_status = RelayUntilEnd(pid, child_signal_fd, output, errors);
-  return {exit_status, output.bytes, errors.bytes};
+  const time_t deadline_s = Now_s() + atol(config.One("timeout").c_str());
+  const std::optional<int> exit_status =
+      RelayUntilEnd(pid, deadline_s, child_signal_fd, output, errors);
+  if (!exit_status.has_value()) {
+    const pid_t late = Fork();
+    if (late == 0) {
+      dup2(errors.write_fd, STDOUT_FILENO);
+      Execute(config, config.All("late"));
+    }
+    RelayUntilEnd(late, Now_s() + kLate_s, child_signal_fd, output, errors);
+  }
+  return {exit_status.has_value(), exit_status.value_or(0), output.bytes, errors.bytes};
 }
 
 }  // namespace kvd::softroce

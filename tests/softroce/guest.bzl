@@ -14,7 +14,7 @@ def guest_test(name, binary, args = [], guest_args = [], data = [], tags = [], s
       guest_args: options of guest.sh, such as "--two-devices".
       data: files that it needs.
       tags: further tags.
-      size: the test's size; the command may run for the timeout of that size less 30 s.
+      size: the test's size; the command may run for the timeout of that size less 90 s.
       **kwargs: anything else that sh_test takes, such as env.
     """
     native.sh_test(

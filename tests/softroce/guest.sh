@@ -10,7 +10,8 @@
 #   --memory=SIZE        default 2g; suffixes m, g
 #   --hugepages=N        reserve N pages of 2 MiB (of the memory)
 #   --two-devices        rxea and rxeb, joined by a wire, instead of rxea alone
-#   --timeout=SECONDS    how long the command may run, default 600
+#   --timeout=SECONDS    how long the command may run, default 600; after it, what each thread in the
+#                        guest does is printed on standard error
 #   --erms=on|off        whether the processor says that it copies fast by rep movsb, default off;
 #                        emulated, "on" copies byte by byte, which tears READs most
 #   --kvm=auto|on|off    auto uses /dev/kvm if a guest boots with it
@@ -29,7 +30,7 @@ set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly HERE
-readonly BOOT_LIMIT_KVM_S=10 BOOT_LIMIT_S=180 END_LIMIT_S=10
+readonly BOOT_LIMIT_KVM_S=10 BOOT_LIMIT_S=180 END_LIMIT_S=10 LATE_LIMIT_S=60
 readonly FOREVER_S=999999999
 readonly HUGEPAGE_MIB=2 GUEST_OWN_MIB=512
 readonly KERNEL_OPTIONS=(
@@ -139,7 +140,7 @@ visible() {
 all_visible() {
   local path
   # Among Bazel's runfiles network.sh is a link into the source tree, which may lie in /tmp too.
-  for path in "$PWD" "$HERE" "$HERE/network.sh" "$init" "$kernel" "$HERE"/../../bazel-* "${TEST_SRCDIR:-/}" \
+  for path in "$PWD" "$HERE" "$HERE/network.sh" "$HERE/tasks.sh" "$init" "$kernel" "$HERE"/../../bazel-* "${TEST_SRCDIR:-/}" \
     ${shares[@]+"${shares[@]}"} ${command[@]+"${command[@]}"}; do
     visible "$path"
   done | sort -u
@@ -148,7 +149,7 @@ all_visible() {
 # print_config: see guest_config.h.
 print_config() {
   local entry
-  printf '%s\0' "modules=$kernel" "directory=$PWD"
+  printf '%s\0' "modules=$kernel" "directory=$PWD" "timeout=$timeout_s" "late=$(realpath "$HERE/tasks.sh")"
   [[ -z $terminal ]] || printf '%s\0' "terminal=$terminal"
   printf 'setup=%s\0' "$(realpath "$HERE/network.sh")" "$devices"
   while read -r entry; do
@@ -259,7 +260,7 @@ clean_up() {
 }
 
 # await_status SECONDS: sets status_line to the next thing that the init says; to "ended" if the
-# machine did, to "late" after that time. What read has taken of a line when its time is up is kept.
+# machine did, to "silent" after that time. What read has taken of a line when its time is up is kept.
 await_status() {
   local deadline=$((SECONDS + $1)) piece=''
   status_line=''
@@ -272,7 +273,7 @@ await_status() {
       return
     fi
     if ((SECONDS >= deadline)); then
-      status_line=late
+      status_line=silent
       return
     fi
   done
@@ -317,22 +318,28 @@ await_output() {
   done
 }
 
+time_is_up() {
+  echo "guest.sh: the command ran for more than $timeout_s s; the guest was ended" >&2
+  exit 124
+}
+
 # Waits for the command's end and ends with its status.
 finish() {
   local word status output_bytes error_bytes
-  await_status "$timeout_s"
+  await_status $((timeout_s + LATE_LIMIT_S))
   read -r word status output_bytes error_bytes <<<"$status_line"
   case $word in
-    exited)
+    exited | late)
       await_output "$output_bytes" output
       await_output "$error_bytes" errors
       stop
-      exit "$status"
+      [[ $word == late ]] || exit "$status"
+      time_is_up
       ;;
-    late)
+    silent)
+      tail -n 60 "$run/console" | tr -d '\r' | sed 's/^/console: /' >&2
       stop
-      echo "guest.sh: the command ran for more than $timeout_s s; the guest was ended" >&2
-      exit 124
+      time_is_up
       ;;
     *) fail_guest "${status_line/#ended/it ended without a word}" ;;
   esac

@@ -4,6 +4,8 @@
 //   argument=WORD       the command and its arguments
 //   environment=K=V     the command's environment
 //   directory=PATH      where it runs
+//   timeout=SECONDS     how long it may run
+//   late=WORD           a command run if it takes longer, with its arguments
 //   setup=WORD          a command run before it, with its arguments; the guest fails if it does
 //   visible=PATH        an entry of the host's /tmp that is seen in the guest's, which is empty
 //   else share=PATH          a folder of the host that is writable; the n-th has the 9p tag

@@ -3,6 +3,7 @@
 // It says on the status line, in this order:
 //   ready                          the command starts now
 //   exited STATUS OUTPUT ERRORS    it ended; so many bytes were sent on the two other lines
+//   late STATUS OUTPUT ERRORS      it did not end in time; the status means nothing
 // or, at any time, "failed REASON" when the guest itself is at fault.
 //
 // On the host, where it is not the first process, it only prints the speed of the time stamp
@@ -38,7 +39,8 @@ void Main() {
   SendToHost(HostLine::kStatus, "ready\n");
   const CommandResult result = RunCommand(config);
   sync();  // what it wrote to shares
-  SendToHost(HostLine::kStatus, "exited " + std::to_string(result.exit_status) + " " +
+  SendToHost(HostLine::kStatus, (result.ended ? "exited " : "late ") +
+                                    std::to_string(result.exit_status) + " " +
                                     std::to_string(result.output_bytes) + " " +
                                     std::to_string(result.error_bytes) + "\n");
 }

@@ -7,7 +7,7 @@
 # had, it reports the test as skipped. Exit: the program's status, 124 and 125 as guest.sh says.
 set -euo pipefail
 
-readonly BOOT_ALLOWANCE_S=30
+readonly ALLOWANCE_S=90  # to boot, and to say what hangs
 guest=$(dirname "${BASH_SOURCE[0]}")/guest.sh
 # Bazel starts a test of another folder by a link there, in the folder that holds all it needs.
 [[ -e $guest ]] || guest=tests/softroce/guest.sh
@@ -30,4 +30,4 @@ if ! reason=$("$guest" --prepare 2>&1); then
   exit 0
 fi
 
-exec "$guest" "--timeout=$((${TEST_TIMEOUT:-600} - BOOT_ALLOWANCE_S))" "$@"
+exec "$guest" "--timeout=$((${TEST_TIMEOUT:-600} - ALLOWANCE_S))" "$@"
