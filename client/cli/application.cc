@@ -50,6 +50,19 @@ std::optional<std::string> WrongCount(const Command& command,
   return std::nullopt;
 }
 
+// `wrong`, about a flag of the command. Where that may have been meant as a word, says how to write
+// such a one.
+std::string WithWayToWriteWords(const Command& command, std::string_view wrong) {
+  std::string text(wrong);
+  if (text.find("; ") != std::string::npos) return text;
+  if (command.arguments.find("KEY") != std::string_view::npos) {
+    text += "; if it is a key or a value, put -- before it";
+  } else if (command.arguments.find("FILE") != std::string_view::npos) {
+    text += "; if it is the name of a file, put -- before it";
+  }
+  return text;
+}
+
 // Whoever copies a line from a shell brings the program's name along.
 std::span<const std::string> WithoutProgram(std::span<const std::string> words) {
   return !words.empty() && words.front() == "kvcli" ? words.subspan(1) : words;
@@ -74,9 +87,9 @@ std::vector<std::string> WithModesAsCommands(std::span<const std::string> argume
 
 }  // namespace
 
-ExitCode Application::Fail(std::string_view program, std::string_view asked,
-                           std::string_view wrong) {
-  const Failure failure = UsageFailure(wrong);
+ExitCode Application::Fail(std::string_view program, std::string_view asked, std::string_view wrong,
+                           const Command* command) {
+  const Failure failure = UsageFailure(wrong, command == nullptr ? "" : command->name);
   console_.out.Flush();
   console_.err.Write(FailureLine(program, asked, failure));
   console_.err.Flush();
@@ -121,7 +134,10 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
     return Fail(program, command->name, ToStd(status.message()));
   }
   const auto arguments = values.TakeArguments(words.subspan(1), /*leading_only=*/false);
-  if (!arguments.ok()) return Fail(program, command->name, ToStd(arguments.status().message()));
+  if (!arguments.ok()) {
+    const std::string_view wrong = ToStd(arguments.status().message());
+    return Fail(program, command->name, WithWayToWriteWords(*command, wrong), command);
+  }
   if (values.Switch("version")) {
     console_.out.Write(VersionText());
     return Finish(ExitCode::kDone, program, command->name);
@@ -132,7 +148,7 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
     return Finish(ExitCode::kDone, program, command->name);
   }
   if (const auto wrong = WrongCount(*command, *arguments); wrong.has_value()) {
-    return Fail(program, command->name, *wrong);
+    return Fail(program, command->name, *wrong, command);
   }
   Invocation invocation(*command, *arguments, values, console_, session_, program);
   const ExitCode exit = command->run(invocation);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/cli/command.h"
 #include "client/cli/console.h"
 #include "client/cli/exit_code.h"
 #include "client/cli/flags.h"
@@ -38,7 +39,9 @@ class Application {
   ExitCode Prompt(const FlagValues& values);
   ExitCode RunLines(const FlagValues& values);
 
-  ExitCode Fail(std::string_view program, std::string_view asked, std::string_view wrong);
+  // Of arguments of `command`, if that is known.
+  ExitCode Fail(std::string_view program, std::string_view asked, std::string_view wrong,
+                const Command* command = nullptr);
   // Hands out what was printed; an error then turns success into failure.
   ExitCode Finish(ExitCode exit, std::string_view program, std::string_view asked);
   std::string HistoryPath(const FlagValues& values) const;

@@ -20,10 +20,9 @@ constexpr Flag kBigkeysFlags[] = {
     {"prefix", '\0', FlagKind::kText, "P", "", "only keys that begin with P"},
 };
 
+// To the nearest byte, as all sizes for people are: "65 B", "97.7 KiB".
 std::string Average(uint64_t sum, uint64_t count) {
-  return count == 0
-             ? "0"
-             : absl::StrFormat("%.1f", static_cast<double>(sum) / static_cast<double>(count));
+  return FormatBytes(count == 0 ? 0 : (sum + count / 2) / count);
 }
 
 std::string Share(uint64_t part, uint64_t whole) {
@@ -31,7 +30,8 @@ std::string Share(uint64_t part, uint64_t whole) {
 }
 
 std::string SizeName(const SizeCensus::Class& one) {
-  return one.bytes_max == UINT64_MAX ? "larger" : absl::StrCat("<= ", FormatBytes(one.bytes_max));
+  return one.bytes_max == UINT64_MAX ? absl::StrCat("> ", FormatBytes(SizeCensus::kBoundMax))
+                                     : absl::StrCat("<= ", FormatBytes(one.bytes_max));
 }
 
 std::string Text(Invocation& run, const SizeCensus& census) {
@@ -39,18 +39,17 @@ std::string Text(Invocation& run, const SizeCensus& census) {
   for (const SizeCensus::Class& one : census.classes()) {
     if (one.items == 0) continue;
     rows.push_back({SizeName(one), absl::StrCat(one.items), Share(one.items, census.items()),
-                    Average(one.value_bytes, one.items), absl::StrCat(one.largest_bytes),
+                    Average(one.value_bytes, one.items), FormatBytes(one.largest_bytes),
                     CellText(one.largest_key, run.hex())});
   }
   std::string text =
-      FormatTable({"VALUE SIZE", "ITEMS", "%", "AVG BYTES", "LARGEST", "ITS KEY"}, rows);
-  absl::StrAppend(&text, census.items(), census.items() == 1 ? " item, " : " items, ",
-                  census.expiring(),
-                  census.expiring() == 1 ? " of them expires\n" : " of them expire\n",
-                  "keys: ", FormatBytes(census.key_bytes()), ", average ",
-                  Average(census.key_bytes(), census.items()),
-                  " bytes\nvalues: ", FormatBytes(census.value_bytes()), ", average ",
-                  Average(census.value_bytes(), census.items()), " bytes\n");
+      FormatTable({"VALUE SIZE", "ITEMS", "%", "AVERAGE", "LARGEST", "ITS KEY"}, rows);
+  absl::StrAppend(
+      &text, census.items(), census.items() == 1 ? " item, " : " items, ", census.expiring(),
+      census.expiring() == 1 ? " of them expires\n" : " of them expire\n",
+      "keys: ", FormatBytes(census.key_bytes()), ", average ",
+      Average(census.key_bytes(), census.items()), "\nvalues: ", FormatBytes(census.value_bytes()),
+      ", average ", Average(census.value_bytes(), census.items()), "\n");
   return text;
 }
 
@@ -96,7 +95,7 @@ ExitCode RunBigkeys(Invocation& run) {
   progress.Clear();
   // What has been seen is worth showing, however it ended.
   console.out.Write(run.format() == OutputFormat::kJson ? Json(run, census) : Text(run, census));
-  if (!status.ok()) return run.Fail("", StoreFailure(status));
+  if (!status.ok()) return run.FailOfStore("", status);
   if (!console.interrupted()) return ExitCode::kDone;
   run.Note("", "interrupted: this is a part");
   return ExitCode::kInterrupted;
@@ -110,6 +109,7 @@ constinit const Command kBigkeysCommand = {
     .summary = "count values by size, with the largest of each class",
     .details =
         "Reads the whole store one-sidedly; kvd does not notice. 'kvcli --bigkeys' is the same.\n"
+        "A class holds the values above the class before it; sizes are of values, without keys.\n"
         "An item that is written meanwhile may be counted twice. With --hex, P is hexadecimal\n"
         "too. Ctrl-C prints what was counted so far, with exit status 130.\n",
     .examples =

@@ -18,7 +18,10 @@ struct Command {
   std::string_view arguments;  // "KEY [VALUE|-|@FILE]"
   std::string_view summary;    // a line in the list of commands
   std::string_view details;    // lines; may be empty
-  std::string_view examples;   // lines
+  // What it means for this command that a key is not there, and what to do; empty: no more than for
+  // any other.
+  std::string_view not_found = {};
+  std::string_view examples;  // lines
   std::span<const Flag> flags;
   size_t arguments_min;
   size_t arguments_max;

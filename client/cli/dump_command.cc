@@ -49,15 +49,16 @@ absl::Status WriteItems(Invocation& run, KeyValueStore& store, std::string_view 
 // After the last item: what a person, or a script, wants to know of it.
 ExitCode Conclude(Invocation& run, const std::string& path, const absl::Status& scanned,
                   OutputFile* file, const Written& written, int64_t elapsed_ns) {
-  const std::string summary = absl::StrCat(
-      written.counts.items, written.counts.items == 1 ? " item (" : " items (",
-      FormatBytes(written.bytes), ") in ", FormatPace(written.counts.items, elapsed_ns));
+  const std::string summary =
+      absl::StrCat(written.counts.items, written.counts.items == 1 ? " item (" : " items (",
+                   FormatBytes(written.bytes), ") in ",
+                   FormatPace(written.counts.items, written.bytes, elapsed_ns));
   const std::string_view unchanged = file != nullptr ? "; the file was not changed" : "";
   if (run.console().interrupted()) {
     run.Note(path, absl::StrCat("interrupted after ", summary, std::string(unchanged)));
     return ExitCode::kInterrupted;
   }
-  if (!scanned.ok()) return run.Fail(path, StoreFailure(scanned));
+  if (!scanned.ok()) return run.FailOfStore(path, scanned);
   if (file != nullptr) {
     if (const absl::Status status = file->Commit(); !status.ok()) {
       return run.Fail(path, LocalIoFailure(status));

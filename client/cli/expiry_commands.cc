@@ -27,7 +27,7 @@ ExitCode RunTouch(Invocation& run) {
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<uint64_t> version = store->Touch(key, *options);
-  if (!version.ok()) return run.Fail(subject, StoreFailure(version.status()));
+  if (!version.ok()) return run.FailOfStore(subject, version.status());
   std::string text = "OK\n";
   if (run.format() == OutputFormat::kJson) {
     text = "{";
@@ -72,7 +72,7 @@ ExitCode RunTtl(Invocation& run) {
   std::string value;
   ItemInfo info;
   if (const absl::Status status = store->Get(key, value, info); !status.ok()) {
-    return run.Fail(subject, StoreFailure(status));
+    return run.FailOfStore(subject, status);
   }
   PrintTimeLeft(run, key, info, store->ServerUnixUs());
   return ExitCode::kDone;
@@ -88,6 +88,9 @@ constinit const Command kTouchCommand = {
         "Without --ttl and --expire_at it never expires any more. The value stays; the version is\n"
         "a new one. 'kvcli get KEY --touch' prints the value at the same time.\n"
         "Exit status 1: there is no such key, or it has another version.\n",
+    .not_found =
+        "not found, so there is nothing that could expire; 'kvcli put KEY VALUE --ttl=TIME' stores "
+        "an item that does",
     .examples =
         "kvcli touch session:17 --ttl=30m\n"
         "kvcli touch session:17\n",

@@ -21,11 +21,11 @@ struct CodeText {
 constexpr CodeText kCodes[] = {
     {StatusCode::kNotFound, ExitCode::kNotFound, "'kvcli scan' lists the keys that are there"},
     {StatusCode::kAborted, ExitCode::kNotFound, "get the key again, and decide again"},
-    {StatusCode::kInvalidArgument, ExitCode::kUsage, "see 'kvcli help'"},
+    {StatusCode::kInvalidArgument, ExitCode::kUsage, ""},  // see the help
     {StatusCode::kOutOfRange, ExitCode::kRefused,
      "store less under one key, or start kvd with a larger --max_value"},
     {StatusCode::kResourceExhausted, ExitCode::kRefused,
-     "delete what is not needed, or start kvd with more --memory"},
+     "delete what is not needed, or start kvd with a larger --memory or with --evict=lru"},
     {StatusCode::kDeadlineExceeded, ExitCode::kDeadline,
      "see whether the server answers with 'kvcli ping', or allow more with --deadline"},
     {StatusCode::kUnavailable, ExitCode::kCannotConnect,
@@ -68,8 +68,9 @@ void ReplaceAll(std::string_view from, std::string_view to, std::string& text) {
 
 }  // namespace
 
-Failure StoreFailure(const absl::Status& status) {
+Failure StoreFailure(const absl::Status& status, std::string_view command) {
   const CodeText& text = TextOf(status.code());
+  if (text.exit == ExitCode::kUsage) return UsageFailure(ToStd(status.message()), command);
   // Of an operation only a key can be missing; which one is in what was asked.
   const std::string_view wrong =
       status.code() == StatusCode::kNotFound ? "not found" : ToStd(status.message());
@@ -117,8 +118,10 @@ Failure LocalIoFailure(const absl::Status& status) {
                      full ? "free some space or use another file" : "use another file")};
 }
 
-Failure UsageFailure(std::string_view wrong) {
-  return {ExitCode::kUsage, WithAdvice(wrong, "see 'kvcli help'")};
+Failure UsageFailure(std::string_view wrong, std::string_view command) {
+  const std::string advice =
+      absl::StrCat("see 'kvcli help", command.empty() ? "" : " ", ToAbsl(command), "'");
+  return {ExitCode::kUsage, WithAdvice(wrong, advice)};
 }
 
 std::string FailureLine(std::string_view program, std::string_view asked, const Failure& failure) {

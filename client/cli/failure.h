@@ -15,8 +15,9 @@ struct Failure {
 };
 
 // Of an operation of the store. The status's own advice (what follows "; " in its message) is kept;
-// where it brings none, the advice for its code is added.
-Failure StoreFailure(const absl::Status& status);
+// where it brings none, the advice for its code is added. `command`: whose help an argument is
+// explained in; empty: the overview's.
+Failure StoreFailure(const absl::Status& status, std::string_view command = {});
 
 // A target that can only be reached by RDMA.
 bool IsRdmaTarget(std::string_view target);
@@ -27,8 +28,9 @@ Failure ConnectFailure(std::string_view target, const absl::Status& status);
 // Of a file, pipe or terminal on this side, as it was opened, read or written.
 Failure LocalIoFailure(const absl::Status& status);
 
-// Of arguments. `wrong` may bring its own advice.
-Failure UsageFailure(std::string_view wrong);
+// Of arguments. `wrong` may bring its own advice; otherwise that is to see the help of `command`,
+// or the overview if it is empty.
+Failure UsageFailure(std::string_view wrong, std::string_view command = {});
 
 // "kvcli: <asked>: <text>\n", in one line whatever is in its parts. `program` is "kvcli: ", or what
 // else stands for where the command came from; empty at the prompt, where advice names commands

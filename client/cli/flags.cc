@@ -64,31 +64,101 @@ bool IsChoice(const Flag& flag, std::string_view text) {
   return false;
 }
 
-// What `text` should have been, or nothing if it is right.
-std::string Expected(const Flag& flag, std::string_view text) {
+constexpr char kNotUnderstood[] = " is not understood; ";
+
+// The same for digits that are a number, only too large a one.
+bool IsTooLarge(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string ComplaintOfCount(std::string_view text) {
+  if (ParseCount(text)) return "";
+  if (IsTooLarge(text)) return absl::StrCat(" is too large; give at most ", UINT64_MAX);
+  return absl::StrCat(kNotUnderstood, "give a whole number, 0 or more");
+}
+
+std::string ComplaintOfBytes(std::string_view text) {
+  if (ParsePositiveBytes(text)) return "";
+  if (absl::IsOutOfRange(ParseBytes(text).status()))
+    return " is too large; give less than 2^64 bytes";
+  return absl::StrCat(
+      kNotUnderstood,
+      "give a number of bytes above 0, or one with a suffix k, m, g or t such as 64m");
+}
+
+std::string ComplaintOfTtl(std::string_view text) {
+  switch (FaultOfTtl(text)) {
+    case TimeFault::kNone:
+      return "";
+    case TimeFault::kTooFar:
+      return " is too long; give at most 36500d, or 3153600000: without a unit it is seconds";
+    case TimeFault::kNotUnderstood:
+      break;
+  }
+  return absl::StrCat(kNotUnderstood, "give a time above 0 such as 60, 500ms, 10m, 2h or 1d");
+}
+
+std::string ComplaintOfMoment(std::string_view text) {
+  switch (FaultOfMoment(text)) {
+    case TimeFault::kNone:
+      return "";
+    case TimeFault::kTooFar:
+      return " is too late; give at most 253402300799, the end of the year 9999: a number is "
+             "seconds of Unix time, not milliseconds";
+    case TimeFault::kNotUnderstood:
+      break;
+  }
+  return absl::StrCat(kNotUnderstood, "give Unix seconds, or a time such as 2027-01-31T12:00:00Z");
+}
+
+std::string ComplaintOfChoice(const Flag& flag, std::string_view text) {
+  if (IsChoice(flag, text)) return "";
+  const std::vector<std::string_view> choices = ChoicesOf(flag);
+  std::vector<std::string> words(choices.begin(), choices.end());
+  return absl::StrCat(kNotUnderstood, words.size() == 1 ? "give " : "give one of ",
+                      absl::StrJoin(words, ", "));
+}
+
+// What is wrong with `text` and what to do, to follow it; nothing if it is right.
+std::string ComplaintOf(const Flag& flag, std::string_view text) {
   switch (flag.kind) {
     case FlagKind::kText:
       return "";
     case FlagKind::kSwitch:
-      return ParseSwitch(text) ? "" : "give true or false";
+      return ParseSwitch(text) ? "" : absl::StrCat(kNotUnderstood, "give true or false");
     case FlagKind::kCount:
-      return ParseCount(text) ? "" : "give a whole number, 0 or more";
+      return ComplaintOfCount(text);
     case FlagKind::kBytes:
-      return ParsePositiveBytes(text) ? "" : "give a number of bytes such as 64m";
+      return ComplaintOfBytes(text);
     case FlagKind::kDuration:
-      return ParseDuration(text) ? "" : "give a time of up to 24h such as 5s or 200ms";
+      return ParseDuration(text)
+                 ? ""
+                 : absl::StrCat(kNotUnderstood, "give a time of up to 24h such as 5s or 200ms");
     case FlagKind::kTtl:
-      return ParseTtl(text) ? "" : "give a time above 0 such as 60, 500ms, 10m, 2h or 1d";
+      return ComplaintOfTtl(text);
     case FlagKind::kMoment:
-      return ParseMoment(text) ? "" : "give Unix seconds, or a time such as 2027-01-31T12:00:00Z";
-    case FlagKind::kChoice: {
-      if (IsChoice(flag, text)) return "";
-      const std::vector<std::string_view> choices = ChoicesOf(flag);
-      std::vector<std::string> words(choices.begin(), choices.end());
-      return absl::StrCat(words.size() == 1 ? "give " : "give one of ", absl::StrJoin(words, ", "));
-    }
+      return ComplaintOfMoment(text);
+    case FlagKind::kChoice:
+      return ComplaintOfChoice(flag, text);
   }
   return "";
+}
+
+// What cannot be the value of a flag unless it is written behind '=': -5 and - can.
+bool LooksLikeFlag(std::string_view argument) {
+  return argument.size() > 1 && argument[0] == '-' && !(argument[1] >= '0' && argument[1] <= '9');
+}
+
+// `next`: what stands where the value should, and looks like a flag; empty: nothing does.
+absl::Status NeedsValue(const Flag& flag, std::string_view shown, std::string_view next) {
+  const std::string name(flag.name);
+  std::string text = absl::StrCat(ToAbsl(shown), " needs a value");
+  if (!next.empty()) absl::StrAppend(&text, ", and ", OneLine(next), " looks like a flag");
+  absl::StrAppend(&text, "; give --", name, "=", ToAbsl(flag.placeholder));
+  if (!next.empty() && flag.kind == FlagKind::kText) {
+    absl::StrAppend(&text, ", or --", name, "=", OneLine(next), " if that is the value");
+  }
+  return absl::InvalidArgumentError(text);
 }
 
 std::string WithUnderscores(std::string_view name) {
@@ -152,9 +222,8 @@ absl::Status FlagValues::TakeEnvironment(const Environment& environment) {
 }
 
 absl::Status FlagValues::Assign(Value& value, std::string_view shown, std::string_view text) {
-  if (const std::string expected = Expected(*value.flag, text); !expected.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(ToAbsl(shown), "=", OneLine(text), " is not understood; ", expected));
+  if (const std::string complaint = ComplaintOf(*value.flag, text); !complaint.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(ToAbsl(shown), "=", OneLine(text), complaint));
   }
   value.text = text;
   value.set = true;
@@ -179,8 +248,7 @@ absl::StatusOr<FlagValues::Value*> FlagValues::Find(std::string_view argument,
   const std::string_view near = Nearest(WithUnderscores(name), names);
   return absl::InvalidArgumentError(
       absl::StrCat("unknown flag ", OneLine(argument.substr(0, argument.find('='))),
-                   near.empty() ? std::string("; if it is a key or a value, put -- before it")
-                                : absl::StrCat("; did you mean --", ToAbsl(near), "?")));
+                   near.empty() ? "" : absl::StrCat("; did you mean --", ToAbsl(near), "?")));
 }
 
 absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
@@ -188,8 +256,7 @@ absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
   std::vector<std::string> rest;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
-    const bool is_flag =
-        argument.size() > 1 && argument[0] == '-' && !(argument[1] >= '0' && argument[1] <= '9');
+    const bool is_flag = LooksLikeFlag(argument);
     if (argument == "--" || (!is_flag && leading_only)) {
       // The command itself may follow a leading "--"; the one that ends a command's flags goes.
       const size_t from = i + (argument == "--" ? 1 : 0);
@@ -214,12 +281,12 @@ absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
       KVD_RETURN_IF_ERROR(Assign(*value, shown, argument.substr(argument[2] == '=' ? 3 : 2)));
     } else if (value->flag->kind == FlagKind::kSwitch) {
       KVD_RETURN_IF_ERROR(Assign(*value, shown, "true"));
-    } else if (i + 1 < arguments.size()) {
-      KVD_RETURN_IF_ERROR(Assign(*value, shown, arguments[++i]));
+    } else if (i + 1 == arguments.size()) {
+      return NeedsValue(*value->flag, shown, "");
+    } else if (LooksLikeFlag(arguments[i + 1])) {
+      return NeedsValue(*value->flag, shown, arguments[i + 1]);
     } else {
-      return absl::InvalidArgumentError(absl::StrCat(shown, " needs a value; give --",
-                                                     ToAbsl(value->flag->name), "=",
-                                                     ToAbsl(value->flag->placeholder)));
+      KVD_RETURN_IF_ERROR(Assign(*value, shown, arguments[++i]));
     }
   }
   return rest;

@@ -48,9 +48,10 @@ class FlagValues {
   absl::Status TakeEnvironment(const Environment& environment);
 
   // Takes flags out of `arguments` and returns what remains, in order: --name=value, --name value,
-  // -l value, -lvalue; "--" ends flags, and -5 is a number. With `leading_only` it stops in front
-  // of the first argument that is no flag. InvalidArgument says which flag is wrong, how, and what
-  // may have been meant.
+  // -l value, -lvalue; "--" ends flags, and -5 is a number. A value that looks like a flag has to
+  // be written behind '='. With `leading_only` it stops in front of the first argument that is no
+  // flag. InvalidArgument says which flag is wrong, how, and, where that is known, what may have
+  // been meant or what to do.
   absl::StatusOr<std::vector<std::string>> TakeArguments(std::span<const std::string> arguments,
                                                          bool leading_only);
 

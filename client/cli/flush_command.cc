@@ -45,7 +45,7 @@ ExitCode RunFlush(Invocation& run) {
     return run.Fail("", UsageFailure("nothing was deleted; answer y or yes, or add --yes"));
   }
   const absl::StatusOr<uint64_t> deleted = store->Flush(prefix);
-  if (!deleted.ok()) return run.Fail("", StoreFailure(deleted.status()));
+  if (!deleted.ok()) return run.FailOfStore("", deleted.status());
   std::string text = absl::StrCat(*deleted, "\n");
   if (run.format() == OutputFormat::kJson) text = absl::StrCat("{\"deleted\":", *deleted, "}\n");
   if (run.format() == OutputFormat::kTable) {

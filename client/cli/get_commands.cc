@@ -52,7 +52,7 @@ ExitCode RunGet(Invocation& run) {
   const absl::Status status = run.flags().Switch("touch")
                                   ? store->GetAndTouch(key, value, info, *options)
                                   : store->Get(key, value, info);
-  if (!status.ok()) return run.Fail(argument, StoreFailure(status));
+  if (!status.ok()) return run.FailOfStore(argument, status);
   ByteSink& out = run.console().out;
   std::string text;
   switch (run.format()) {
@@ -118,9 +118,9 @@ ExitCode RunMget(Invocation& run) {
     }
     const auto& [status, value, info] = batch[at];
     if (!status.ok()) {
-      if (!absl::IsNotFound(status)) return run.Fail(run.arguments()[i], StoreFailure(status));
+      if (!absl::IsNotFound(status)) return run.FailOfStore(run.arguments()[i], status);
       if (!table) PrintMissing(run, keys[i]);
-      exit = run.FailOfKey(run.arguments()[i], status);
+      exit = run.FailOfStore(run.arguments()[i], status);
     } else if (table) {
       rows.push_back(Row(run, keys[i], value, info));
     } else {
@@ -139,7 +139,7 @@ ExitCode RunExists(Invocation& run) {
   size_t found = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
     const absl::StatusOr<bool> exists = store->Exists(keys[i]);
-    if (!exists.ok()) return run.Fail(run.arguments()[i], StoreFailure(exists.status()));
+    if (!exists.ok()) return run.FailOfStore(run.arguments()[i], exists.status());
     found += *exists ? 1 : 0;
   }
   ByteSink& out = run.console().out;

@@ -70,12 +70,13 @@ ExitCode Invocation::Fail(std::string_view subject, const Failure& failure) {
   return failure.code;
 }
 
-ExitCode Invocation::FailOfKey(std::string_view key, const absl::Status& status) {
-  Failure failure = StoreFailure(status);
-  if (absl::IsNotFound(status) && std::exchange(advised_of_missing_keys_, true)) {
-    failure.text = "not found";
+ExitCode Invocation::FailOfStore(std::string_view subject, const absl::Status& status) {
+  Failure failure = StoreFailure(status, command_.name);
+  if (absl::IsNotFound(status)) {
+    if (!command_.not_found.empty()) failure.text = command_.not_found;
+    if (std::exchange(advised_of_missing_keys_, true)) failure.text = "not found";
   }
-  return Fail(key, failure);
+  return Fail(subject, failure);
 }
 
 void Invocation::Note(std::string_view subject, std::string_view text) {

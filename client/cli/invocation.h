@@ -56,8 +56,9 @@ class Invocation {
   // "kvcli: COMMAND SUBJECT: ..." on stderr, after what was printed so far; returns the failure's
   // code. `subject` is a key or a file, shown quoted where it needs to be; may be empty.
   ExitCode Fail(std::string_view subject, const Failure& failure);
-  // The same for an operation on a key. Of keys that were not found only the first brings advice.
-  ExitCode FailOfKey(std::string_view key, const absl::Status& status);
+  // The same for an operation of the store, with the advice of this command. Of keys that were not
+  // found only the first brings advice.
+  ExitCode FailOfStore(std::string_view subject, const absl::Status& status);
   // A line that is no failure: "kvcli: COMMAND SUBJECT: text".
   void Note(std::string_view subject, std::string_view text);
 

@@ -160,8 +160,9 @@ class ItemHandler : public json::json_sax_t {
   }
 
   bool NotANumber(const Field& field) {
-    return Fail(absl::StrCat("field ", Quoted(field.name), " is no number of ",
-                             field.part == kExpiry ? 63 : 32, " bits"));
+    return Fail(absl::StrCat(
+        "field ", Quoted(field.name), " is no whole number of ",
+        field.part == kExpiry ? "63 bits; write microseconds of Unix time" : "32 bits; write one"));
   }
 
   // A value that is no string matters only on the top, or in one of our fields.

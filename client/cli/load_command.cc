@@ -84,14 +84,27 @@ class ErrorLines {
   uint64_t count_ = 0;
 };
 
+// Once for all of them: what the first was told holds for the rest.
+void TellOfNoRoom(Invocation& run, std::string_view path, const Loader& loader) {
+  const uint64_t count = loader.counts().no_room;
+  if (count == 0) return;
+  const Failure failure = StoreFailure(loader.no_room().status, run.command().name);
+  const std::string which =
+      count == 1 ? absl::StrCat("line ", loader.no_room().line_number, " was refused: ")
+                 : absl::StrCat(count, " lines were refused, the first of them line ",
+                                loader.no_room().line_number, ": ");
+  run.Fail(path, {failure.code, which + failure.text});
+}
+
 void Summarize(Invocation& run, std::string_view path, const LoadCounts& counts,
                int64_t elapsed_ns) {
-  run.Note(path, absl::StrCat(
-                     counts.items, counts.items == 1 ? " item (" : " items (",
-                     FormatBytes(counts.item_bytes), ") in ", FormatPace(counts.items, elapsed_ns),
-                     ", ", counts.bad_lines, counts.bad_lines == 1 ? " bad line, " : " bad lines, ",
-                     counts.refused, " refused",
-                     counts.expired > 0 ? absl::StrCat(", ", counts.expired, " expired") : ""));
+  run.Note(path,
+           absl::StrCat(counts.items, counts.items == 1 ? " item (" : " items (",
+                        FormatBytes(counts.item_bytes), ") in ",
+                        FormatPace(counts.items, counts.item_bytes, elapsed_ns), ", ",
+                        counts.bad_lines, counts.bad_lines == 1 ? " bad line, " : " bad lines, ",
+                        counts.refused, " refused",
+                        counts.expired > 0 ? absl::StrCat(", ", counts.expired, " expired") : ""));
   if (run.format() != OutputFormat::kJson) return;
   run.console().out.Write(absl::StrCat(
       "{\"items\":", counts.items, ",\"bytes\":", counts.item_bytes, ",\"bad_lines\":",
@@ -129,10 +142,12 @@ ExitCode Load(Invocation& run, KeyValueStore& store, const std::string& path,
     run.Note(path, absl::StrCat("interrupted after line ", loader.line_number()));
     exit = ExitCode::kInterrupted;
   } else if (!status.ok()) {
-    const Failure cause = loader.input_failed() ? LocalIoFailure(status) : StoreFailure(status);
+    const Failure cause =
+        loader.input_failed() ? LocalIoFailure(status) : StoreFailure(status, run.command().name);
     exit = run.Fail(path, {cause.code, absl::StrCat("stopped at line ", loader.line_number(), ": ",
                                                     cause.text)});
   }
+  TellOfNoRoom(run, path, loader);
   Summarize(run, path, counts, progress.elapsed_ns());
   return exit;
 }
@@ -184,8 +199,8 @@ constinit const Command kLoadCommand = {
         "What dump writes is understood. An item that has expired since is counted and not\n"
         "stored. Of several lines with one key the last one counts.\n"
         "A bad line is reported with its number and counted, and the rest is loaded; of many,\n"
-        "the first 20 are shown. A summary goes to standard error, and with -w json also to\n"
-        "standard output.\n"
+        "the first 20 are shown. Items for which the server has no room are told of once, at the\n"
+        "end. A summary goes to standard error, and with -w json also to standard output.\n"
         "Exit status 5: the server refused some items; 2: some lines were bad; 7: FILE cannot be\n"
         "read; 3, 4, 6: the server was lost on the way, and the load stopped there; 130: Ctrl-C.\n"
         "What was loaded until then stays. Compressed files are refused: see the examples.\n",

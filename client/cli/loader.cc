@@ -18,11 +18,6 @@ bool IsBlank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
 }
 
-// About this one item only, so the next may fare better.
-bool IsRefusal(const absl::Status& status) {
-  return absl::IsOutOfRange(status) || absl::IsResourceExhausted(status);
-}
-
 }  // namespace
 
 absl::Status Loader::Run(const OnError& on_error, const OnProgress& on_progress) {
@@ -152,9 +147,14 @@ absl::Status Loader::Count(const Line& line, const OnError& on_error) {
     counts_.item_bytes += line.item_bytes;
     return absl::OkStatus();
   }
+  if (absl::IsResourceExhausted(line.status)) {
+    ++counts_.refused;
+    if (counts_.no_room++ == 0) no_room_ = {line.number, line.status};
+    return absl::OkStatus();
+  }
   if (absl::IsInvalidArgument(line.status)) {
     ++counts_.bad_lines;
-  } else if (IsRefusal(line.status)) {
+  } else if (absl::IsOutOfRange(line.status)) {
     ++counts_.refused;
   } else {
     return line.status;

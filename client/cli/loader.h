@@ -22,6 +22,7 @@ struct LoadCounts {
   uint64_t item_bytes = 0;   // keys and values of these
   uint64_t bad_lines = 0;    // no item in them, or one with a key that cannot be
   uint64_t refused = 0;      // by the server
+  uint64_t no_room = 0;      // of these, because its memory is full
   uint64_t expired = 0;      // whose time had passed; not stored
   uint64_t bytes_taken = 0;  // of the input
 };
@@ -34,7 +35,8 @@ class Loader {
     std::optional<ItemFormat> format;  // nothing: told by the first line
     std::string separator;             // for kDelimited
   };
-  // Called for each line that was not stored, with its number and the reason.
+  // Called for each line that was not stored, with its number and the reason; not for want of room,
+  // where the next line is likely to say the same: no_room() tells of those.
   using OnError = std::function<void(uint64_t line_number, std::string_view reason)>;
   // Called after each line that was taken, and while it waits for the server; false ends the load.
   using OnProgress = std::function<bool(const LoadCounts& counts)>;
@@ -51,6 +53,12 @@ class Loader {
 
   const LoadCounts& counts() const { return counts_; }
   bool input_failed() const { return input_failed_; }
+  // Of the first of counts().no_room: its line, and what the server said.
+  struct NoRoom {
+    uint64_t line_number = 0;
+    absl::Status status;
+  };
+  const NoRoom& no_room() const { return no_room_; }
   // Where it ended: of the line that met the error, or the last one that was taken.
   uint64_t line_number() const { return line_number_; }
 
@@ -83,6 +91,7 @@ class Loader {
   Options options_;
   Item item_;
   LoadCounts counts_;
+  NoRoom no_room_;
   bool input_failed_ = false;
   uint64_t line_number_ = 0;
   std::deque<Line> taken_;  // references stay valid as others come and go

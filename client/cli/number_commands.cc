@@ -18,6 +18,12 @@ namespace {
 
 constexpr Flag kIncrementFlags[] = {kTtlFlag, kExpireAtFlag, kIfFlag};
 
+constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+constexpr std::string_view kNothingCounted =
+    "not found, and --if asks for an item, so nothing was counted; leave --if out to count from 0";
+
 std::optional<int64_t> ParseNumber(std::string_view text) {
   int64_t number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -53,7 +59,24 @@ void Print(Invocation& run, std::string_view key, const Incremented& result) {
   run.console().out.Write(text);
 }
 
-ExitCode Add(Invocation& run, bool negative) {
+enum class Direction { kUp, kDown };
+
+// Of the DELTA that was given.
+Failure NoDelta(std::string_view text, Direction direction) {
+  // What is taken off is added with the other sign, which the smallest number has not.
+  const int64_t min = direction == Direction::kUp ? kMin : -kMax;
+  return UsageFailure(absl::StrCat(
+      Quoted(text), " is nothing to count by; give a whole number from ", min, " to ", kMax));
+}
+
+Failure TooFar(Direction direction) {
+  return {ExitCode::kRefused,
+          absl::StrCat("the ", direction == Direction::kUp ? "sum" : "difference",
+                       " is not within ", kMin, " and ", kMax,
+                       ", so the value is unchanged; count by less, or put another number")};
+}
+
+ExitCode Add(Invocation& run, Direction direction) {
   const std::string& subject = run.arguments().front();
   const std::optional<WriteOptions> options = WriteOptionsOf(run, subject);
   if (!options.has_value()) return ExitCode::kUsage;
@@ -61,23 +84,21 @@ ExitCode Add(Invocation& run, bool negative) {
   if (!run.BytesOfArgument(subject, key)) return ExitCode::kUsage;
   const std::string delta_text = run.arguments().size() > 1 ? run.arguments()[1] : "1";
   const std::optional<int64_t> delta = ParseNumber(delta_text);
-  if (!delta.has_value() || (negative && *delta == std::numeric_limits<int64_t>::min())) {
-    return run.Fail(subject,
-                    UsageFailure(absl::StrCat(Quoted(delta_text),
-                                              " is nothing to count by; give a whole number "
-                                              "of at most 63 bits")));
+  if (!delta.has_value() || (direction == Direction::kDown && *delta == kMin)) {
+    return run.Fail(subject, NoDelta(delta_text, direction));
   }
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<Incremented> result =
-      store->Increment(key, negative ? -*delta : *delta, *options);
-  if (!result.ok()) return run.Fail(subject, StoreFailure(result.status()));
+      store->Increment(key, direction == Direction::kUp ? *delta : -*delta, *options);
+  if (absl::IsOutOfRange(result.status())) return run.Fail(subject, TooFar(direction));
+  if (!result.ok()) return run.FailOfStore(subject, result.status());
   Print(run, key, *result);
   return ExitCode::kDone;
 }
 
-ExitCode RunIncr(Invocation& run) { return Add(run, false); }
-ExitCode RunDecr(Invocation& run) { return Add(run, true); }
+ExitCode RunIncr(Invocation& run) { return Add(run, Direction::kUp); }
+ExitCode RunDecr(Invocation& run) { return Add(run, Direction::kDown); }
 
 }  // namespace
 
@@ -92,6 +113,7 @@ constinit const Command kIncrCommand = {
         "Without --ttl and --expire_at the item expires when it would have.\n"
         "Exit status 2: the value is no such number; 5: the sum would have more than 64 bits.\n"
         "Either changes nothing.\n",
+    .not_found = kNothingCounted,
     .examples =
         "kvcli incr visits\n"
         "kvcli incr visits 10\n"
@@ -106,7 +128,12 @@ constinit const Command kDecrCommand = {
     .name = "decr",
     .arguments = "KEY [DELTA]",
     .summary = "subtract from a number, and print it",
-    .details = "As incr, the other way. The number may become negative.\n",
+    .details =
+        "As incr, the other way: DELTA is taken off, and may be negative as well. The number may\n"
+        "become negative. Exit status 2: the value is no number; 5: the difference would have "
+        "more\n"
+        "than 64 bits. Either changes nothing.\n",
+    .not_found = kNothingCounted,
     .examples =
         "kvcli decr seats\n"
         "kvcli decr seats 2 --if=present\n",

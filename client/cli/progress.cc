@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/text.h"
 #include "common/base/string_view.h"
+#include "common/base/units.h"
 
 namespace kvd::cli {
 namespace {
@@ -48,10 +49,13 @@ std::string FormatProgress(std::string_view title, const ProgressCounts& counts,
   return DisplayWidth(line) <= columns ? line : numbers.substr(0, columns);
 }
 
-std::string FormatPace(uint64_t items, int64_t elapsed_ns) {
-  std::string text = absl::StrFormat("%.2f s", static_cast<double>(elapsed_ns) / 1e9);
-  if (elapsed_ns >= 1'000'000)
-    absl::StrAppend(&text, ", ", PerSecond(items, elapsed_ns), " items/s");
+std::string FormatPace(uint64_t items, uint64_t bytes, int64_t elapsed_ns) {
+  const double seconds = static_cast<double>(elapsed_ns) / 1e9;
+  std::string text = absl::StrFormat("%.2f s", seconds);
+  if (elapsed_ns < 1'000'000) return text;
+  const double mib = static_cast<double>(bytes) / static_cast<double>(kMiB);
+  absl::StrAppend(&text, ", ", PerSecond(items, elapsed_ns), " items/s, ",
+                  absl::StrFormat("%.1f MiB/s", mib / seconds));
   return text;
 }
 

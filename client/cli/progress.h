@@ -23,8 +23,9 @@ struct ProgressCounts {
 std::string FormatProgress(std::string_view title, const ProgressCounts& counts, int64_t elapsed_ns,
                            size_t columns);
 
-// "0.52 s, 2308 items/s"; no rate for what was too short to have one.
-std::string FormatPace(uint64_t items, int64_t elapsed_ns);
+// "0.52 s, 2308 items/s, 1.4 MiB/s"; no rates for what was too short to have any. `bytes`: of keys
+// and values.
+std::string FormatPace(uint64_t items, uint64_t bytes, int64_t elapsed_ns);
 
 class Progress {
  public:

@@ -39,9 +39,10 @@ void PrintCursor(Invocation& run, const std::string& cursor) {
   }
 }
 
-Failure ScanFailure(const absl::Status& status) {
-  if (!absl::IsFailedPrecondition(status)) return StoreFailure(status);
-  return {ExitCode::kRefused, absl::StrCat(status.message(), "; --cursor= begins one")};
+ExitCode FailOfScan(Invocation& run, const absl::Status& status) {
+  if (!absl::IsFailedPrecondition(status)) return run.FailOfStore("", status);
+  return run.Fail("",
+                  {ExitCode::kRefused, absl::StrCat(status.message(), "; --cursor= begins one")});
 }
 
 ExitCode RunScan(Invocation& run) {
@@ -76,7 +77,7 @@ ExitCode RunScan(Invocation& run) {
   if (format == OutputFormat::kTable) {
     console.out.Write(FormatTable({"KEY", "VALUE BYTES", "VERSION"}, rows));
   }
-  if (!cursor.ok()) return run.Fail("", ScanFailure(cursor.status()));
+  if (!cursor.ok()) return FailOfScan(run, cursor.status());
   if (in_parts && !console.interrupted()) PrintCursor(run, *cursor);
   return console.interrupted() ? ExitCode::kInterrupted : ExitCode::kDone;
 }

@@ -59,7 +59,7 @@ ExitCode RunStat(Invocation& run) {
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<Statistics> statistics = store->Stats();
-  if (!statistics.ok()) return run.Fail("", StoreFailure(statistics.status()));
+  if (!statistics.ok()) return run.FailOfStore("", statistics.status());
   Print(run, *statistics);
   return ExitCode::kDone;
 }
@@ -84,7 +84,7 @@ ExitCode RunInfo(Invocation& run) {
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<Statistics> statistics = store->Stats();
-  if (!statistics.ok()) return run.Fail("", StoreFailure(statistics.status()));
+  if (!statistics.ok()) return run.FailOfStore("", statistics.status());
   Statistics description = {{"server", store->target()}};
   for (const std::string_view wanted : kDescription) {
     for (auto [name, value] : *statistics) {
@@ -146,7 +146,7 @@ ExitCode RunPing(Invocation& run) {
   RoundTrips trips;
   while (trips.count < count && !run.console().interrupted()) {
     const absl::StatusOr<std::chrono::nanoseconds> time = store->Ping();
-    if (!time.ok()) return run.Fail("", StoreFailure(time.status()));
+    if (!time.ok()) return run.FailOfStore("", time.status());
     trips.Add(*time);
   }
   if (trips.count > 0) run.console().out.Write(Format(run.format(), store->target(), trips));

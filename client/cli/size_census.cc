@@ -8,6 +8,7 @@ SizeCensus::SizeCensus() {
     one.bytes_max = bytes_max;
     bytes_max *= 16;  // 64 B, 1 KiB, 16 KiB, 256 KiB, 4 MiB, 64 MiB
   }
+  static_assert(64 * (uint64_t{1} << (4 * (kClasses - 2))) == kBoundMax);
   classes_.back().bytes_max = UINT64_MAX;
 }
 

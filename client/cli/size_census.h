@@ -19,6 +19,7 @@ class SizeCensus {
     std::string largest_key;  // the first one of that size
   };
   static constexpr size_t kClasses = 7;
+  static constexpr uint64_t kBoundMax = uint64_t{64} << 20;  // the largest that is a class's bound
 
   SizeCensus();
 

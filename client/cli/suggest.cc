@@ -32,6 +32,8 @@ std::string_view Nearest(std::string_view word, std::span<const std::string_view
   std::string_view best;
   for (const std::string_view candidate : candidates) {
     const size_t distance = Distance(word, candidate);
+    // Two slips in a short word make it another word, unless at least its beginning is right.
+    if (distance > 1 && candidate[0] != word[0]) continue;
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

@@ -1,6 +1,8 @@
 #include "client/cli/time_text.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -32,21 +34,25 @@ constexpr Unit kUnits[] = {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes digits off the front of `text`; nothing if there are none, or more than fit.
+// Wide enough for any number of digits that fits 64 bits, in millionths, times any unit.
+using Wide = __int128;
+
+// Takes digits off the front of `text`; nothing if there are none. More than fit are as many as
+// fit: too far for any purpose here.
 std::optional<int64_t> TakeDigits(std::string_view& text) {
   int64_t number = 0;
   if (text.empty() || !IsDigit(text[0])) return std::nullopt;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
+  if (error != std::errc()) number = std::numeric_limits<int64_t>::max();
   text.remove_prefix(static_cast<size_t>(rest - text.data()));
   return number;
 }
 
-// A number with up to six decimals, in millionths; nothing if it is above `max`.
-std::optional<int64_t> TakeMillionths(std::string_view& text, int64_t max) {
+// A number with up to six decimals, in millionths.
+std::optional<Wide> TakeMillionths(std::string_view& text) {
   const std::optional<int64_t> whole = TakeDigits(text);
-  if (!whole.has_value() || *whole > max / kSecondUs) return std::nullopt;
-  int64_t millionths = *whole * kSecondUs;
+  if (!whole.has_value()) return std::nullopt;
+  Wide millionths = Wide{*whole} * kSecondUs;
   if (text.starts_with('.')) {
     text.remove_prefix(1);
     int64_t worth = kSecondUs / 10;
@@ -71,42 +77,62 @@ std::optional<int64_t> TakeUnit(std::string_view& text) {
   return std::nullopt;
 }
 
+// Microseconds, or why there are none.
+struct Parsed {
+  TimeFault fault = TimeFault::kNotUnderstood;
+  int64_t microseconds = 0;
+};
+
+Parsed UpTo(int64_t max_us, Wide microseconds) {
+  if (microseconds <= 0) return {};
+  if (microseconds > max_us) return {TimeFault::kTooFar};
+  return {TimeFault::kNone, static_cast<int64_t>(microseconds)};
+}
+
+Parsed TtlOf(std::string_view text) {
+  Wide sum_us = 0;
+  do {
+    const std::optional<Wide> number = TakeMillionths(text);
+    if (!number.has_value()) return {};
+    // A number without a unit is seconds where it stands alone.
+    if (text.empty() && sum_us != 0) return {};
+    const std::optional<int64_t> unit = TakeUnit(text);
+    if (!unit.has_value()) return {};
+    sum_us = std::min(sum_us + *number * *unit / kSecondUs, Wide{kTtlMaxUs} + 1);
+  } while (!text.empty());
+  return UpTo(kTtlMaxUs, sum_us);
+}
+
+Parsed MomentOf(std::string_view text) {
+  std::string_view rest = text;
+  if (const auto seconds = TakeMillionths(rest); seconds.has_value() && rest.empty()) {
+    return UpTo(kMomentMaxUs, *seconds);
+  }
+  absl::Time time;
+  if (text.empty() || !IsDigit(text[0]) ||  // "infinite-future" would do for absl
+      !absl::ParseTime(absl::RFC3339_full, ToAbsl(text), &time, nullptr)) {
+    return {};
+  }
+  return UpTo(kMomentMaxUs, absl::ToUnixMicros(time));
+}
+
 }  // namespace
 
 std::optional<std::chrono::microseconds> ParseTtl(std::string_view text) {
-  int64_t sum_us = 0;
-  do {
-    const std::optional<int64_t> number = TakeMillionths(text, kTtlMaxUs);
-    if (!number.has_value()) return std::nullopt;
-    // A number without a unit is seconds where it stands alone.
-    if (text.empty() && sum_us != 0) return std::nullopt;
-    const std::optional<int64_t> unit = TakeUnit(text);
-    if (!unit.has_value()) return std::nullopt;
-    const __int128 part_us = static_cast<__int128>(*number) * *unit / kSecondUs;
-    if (part_us > kTtlMaxUs - sum_us) return std::nullopt;
-    sum_us += static_cast<int64_t>(part_us);
-  } while (!text.empty());
-  if (sum_us == 0) return std::nullopt;
-  return std::chrono::microseconds(sum_us);
+  const Parsed parsed = TtlOf(text);
+  if (parsed.fault != TimeFault::kNone) return std::nullopt;
+  return std::chrono::microseconds(parsed.microseconds);
 }
 
+TimeFault FaultOfTtl(std::string_view text) { return TtlOf(text).fault; }
+
 std::optional<int64_t> ParseMoment(std::string_view text) {
-  int64_t unix_us = 0;
-  std::string_view rest = text;
-  if (const auto seconds = TakeMillionths(rest, kMomentMaxUs);
-      seconds.has_value() && rest.empty()) {
-    unix_us = *seconds;
-  } else {
-    absl::Time time;
-    if (text.empty() || !IsDigit(text[0]) ||  // "infinite-future" would do for absl
-        !absl::ParseTime(absl::RFC3339_full, ToAbsl(text), &time, nullptr)) {
-      return std::nullopt;
-    }
-    unix_us = absl::ToUnixMicros(time);
-  }
-  if (unix_us <= 0 || unix_us > kMomentMaxUs) return std::nullopt;
-  return unix_us;
+  const Parsed parsed = MomentOf(text);
+  if (parsed.fault != TimeFault::kNone) return std::nullopt;
+  return parsed.microseconds;
 }
+
+TimeFault FaultOfMoment(std::string_view text) { return MomentOf(text).fault; }
 
 std::string MomentText(int64_t unix_us) {
   const char* format = unix_us % kSecondUs == 0 ? "%Y-%m-%dT%H:%M:%SZ" : "%Y-%m-%dT%H:%M:%E6SZ";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/text.h"
@@ -10,6 +11,9 @@
 
 namespace kvd::cli {
 namespace {
+
+constexpr std::string_view kExpiry = "expiry_unix_us=";
+constexpr std::string_view kUserFlags = "user_flags=";
 
 void AppendEscaped(std::string_view field, std::string& out) {
   const bool utf8 = IsValidUtf8(field);
@@ -40,20 +44,26 @@ void AppendEscaped(std::string_view field, std::string& out) {
   }
 }
 
-// Takes "<TAB>NAME=N" off the front of `rest`, if it begins with the TAB and the name. False: N is
-// no number above 0 that fits.
+// Takes "<TAB>NAME=N" off the front of `rest`, if it begins with the TAB and the name. An error
+// says which field it is, what stands there, and what may.
 template <typename Number>
-bool TakeTrait(std::string_view name, std::string_view& rest, Number& number) {
-  if (!rest.starts_with('\t') || !rest.substr(1).starts_with(name)) return true;
-  const char* const end = rest.data() + rest.size();
-  const auto [after, error] = std::from_chars(rest.data() + 1 + name.size(), end, number);
-  if (error != std::errc() || number <= 0 || (after != end && *after != '\t')) return false;
-  rest.remove_prefix(static_cast<size_t>(after - rest.data()));
-  return true;
+absl::Status TakeTrait(std::string_view name, std::string_view& rest, Number& number) {
+  if (!rest.starts_with('\t') || !rest.substr(1).starts_with(name)) return absl::OkStatus();
+  const size_t field_end = std::min(rest.find('\t', 1), rest.size());
+  const std::string_view field = rest.substr(1, field_end - 1);
+  const std::string_view digits = field.substr(name.size());
+  const char* const end = digits.data() + digits.size();
+  const auto [after, error] = std::from_chars(digits.data(), end, number);
+  if (error != std::errc() || number <= 0 || after != end) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("field ", Quoted(field), " is no whole number from 1 to ",
+                     std::numeric_limits<Number>::max(), "; write ",
+                     name == kExpiry ? "microseconds of Unix time, " : "a number of 32 bits, ",
+                     "or leave the field out"));
+  }
+  rest.remove_prefix(field_end);
+  return absl::OkStatus();
 }
-
-constexpr std::string_view kExpiry = "expiry_unix_us=";
-constexpr std::string_view kUserFlags = "user_flags=";
 
 }  // namespace
 
@@ -113,11 +123,8 @@ absl::Status ParseTsvLine(std::string_view line, Item& item) {
   }
   const size_t end = std::min(line.find('\t', tab + 1), line.size());
   std::string_view rest = line.substr(end);
-  if (!TakeTrait(kExpiry, rest, item.traits.expiry_unix_us) ||
-      !TakeTrait(kUserFlags, rest, item.traits.user_flags)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no number above 0 that fits at byte ", line.size() - rest.size() + 2));
-  }
+  KVD_RETURN_IF_ERROR(TakeTrait(kExpiry, rest, item.traits.expiry_unix_us));
+  KVD_RETURN_IF_ERROR(TakeTrait(kUserFlags, rest, item.traits.user_flags));
   if (!rest.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("a second TAB at byte ",
                                                    line.size() - rest.size() + 1,

@@ -20,6 +20,10 @@ constexpr Flag kCasFlags[] = {kTtlFlag, kExpireAtFlag, kUserFlagsFlag, kLiteralF
 constexpr Flag kAppendFlags[] = {kTtlFlag, kExpireAtFlag, kIfThereFlag, kLiteralFlag};
 constexpr Flag kDelFlags[] = {kIfVersionFlag};
 
+constexpr std::string_view kNothingJoined =
+    "not found, and --if asks for an item, so nothing was stored; leave --if out to store VALUE "
+    "alone";
+
 void PrintWritten(Invocation& run, std::string_view key, uint64_t version) {
   std::string text = "OK\n";
   if (run.format() == OutputFormat::kJson) {
@@ -44,7 +48,7 @@ ExitCode WriteValue(Invocation& run, const WriteOptions& options, size_t value_i
   KeyValueStore* store = run.Store();
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<uint64_t> version = (store->*write)(key, *input.value, options);
-  if (!version.ok()) return run.Fail(subject, StoreFailure(version.status()));
+  if (!version.ok()) return run.FailOfStore(subject, version.status());
   PrintWritten(run, key, *version);
   return ExitCode::kDone;
 }
@@ -90,7 +94,7 @@ ExitCode RunDel(Invocation& run) {
       ++deleted;
       continue;
     }
-    exit = run.FailOfKey(run.arguments()[i], status);
+    exit = run.FailOfStore(run.arguments()[i], status);
     if (!absl::IsNotFound(status)) break;
   }
   std::string text = absl::StrCat(deleted, "\n");
@@ -116,6 +120,8 @@ constinit const Command kPutCommand = {
         "Without --ttl and --expire_at the item never expires, whatever it did before.\n"
         "Exit status 1: the condition of --if did not hold; the message says the version that\n"
         "there is.\n",
+    .not_found =
+        "not found, and --if asks for an item, so nothing was stored; leave --if out to store one",
     .examples =
         "kvcli put greeting hello\n"
         "kvcli put picture @picture.png\n"
@@ -138,6 +144,9 @@ constinit const Command kCasCommand = {
         "Compare and set: put with --if=version:VERSION. 'kvcli get KEY -w json' and 'kvcli put\n"
         "KEY VALUE -w json' print versions. VALUE as for put.\n"
         "Exit status 1: the item has another version, which the message says, or there is none.\n",
+    .not_found =
+        "not found, so it has no version and nothing was stored; 'kvcli put KEY VALUE --if=absent' "
+        "stores a first value",
     .examples =
         "kvcli get config -w json\n"
         "kvcli cas config 1839107486020167680 @new.json\n",
@@ -154,6 +163,7 @@ constinit const Command kAppendCommand = {
     .details =
         "A key without an item gets VALUE alone, unless --if asks for one. VALUE as for put.\n"
         "Without --ttl and --expire_at the item expires when it would have.\n",
+    .not_found = kNothingJoined,
     .examples =
         "kvcli append log 'one more line,'\n"
         "kvcli append log @line --if=present\n",
@@ -170,6 +180,7 @@ constinit const Command kPrependCommand = {
     .details =
         "A key without an item gets VALUE alone, unless --if asks for one. VALUE as for put.\n"
         "Without --ttl and --expire_at the item expires when it would have.\n",
+    .not_found = kNothingJoined,
     .examples = "kvcli prepend log 'newest first,'\n",
     .flags = kAppendFlags,
     .arguments_min = 1,
@@ -184,6 +195,8 @@ constinit const Command kDelCommand = {
     .details =
         "Exit status 1: at least one was not there; the others are deleted all the same. Or the\n"
         "condition of --if, which goes with one key, did not hold.\n",
+    .not_found =
+        "not found, so there was nothing to delete; 'kvcli scan' lists the keys that are there",
     .examples =
         "kvcli del greeting\n"
         "kvcli del a b c\n"

@@ -76,7 +76,8 @@ void AsyncOperations::Begin(Live& live) {
     live.request.payload = live.operation->payload;
     if (const auto& buffer = live.operation->buffer; buffer != nullptr) {
       live.request.buffer = buffer;
-      live.request.payload = {reinterpret_cast<const char*>(buffer->data()), live.operation->buffer_payload_bytes};
+      live.request.payload = {reinterpret_cast<const char*>(buffer->data()),
+                              live.operation->buffer_payload_bytes};
     }
     connection_.requests().Submit(live.request);
     return;
@@ -197,7 +198,8 @@ void AsyncOperations::Ask(Live& live) {
 void AsyncOperations::OnReply(Live& live) {
   if (!live.request.status.ok()) return Finish(live, live.request.status);
   absl::Status status =
-      StatusOfReply({live.request.reply, live.request.reply_payload}, live.operation->payload.size());
+      StatusOfReply({live.request.reply, live.request.reply_payload},
+                    {live.operation->payload.size(), connection_.server_evicts()});
   if (!status.ok()) {
     live.operation->result.info.version = live.request.reply.version;
     return Finish(live, std::move(status));
@@ -217,7 +219,8 @@ void AsyncOperations::OnGetReply(Live& live) {
     return FinishItem(live, item, reply.slot);
   }
   if ((reply.flags & kReplyHeld) == 0) {
-    return Finish(live, absl::DataLossError("the server answered a GET with neither a value nor a location"));
+    return Finish(
+        live, absl::DataLossError("the server answered a GET with neither a value nor a location"));
   }
   Session* session = connection_.session();
   if (session == nullptr) return Ask(live);
@@ -225,7 +228,8 @@ void AsyncOperations::OnGetReply(Live& live) {
   if (session->mapped()) {
     GetMachine& machine = session->machine;
     const auto need = session->reader.Run(
-        machine, machine.StartHeld(live.operation->key, live.hash, reply.slot, reply.version), INT64_MAX);
+        machine, machine.StartHeld(live.operation->key, live.hash, reply.slot, reply.version),
+        INT64_MAX);
     if (need.ok() && *need == GetMachine::Need::kFound) {
       FinishItem(live, machine.item(), machine.slot());
     } else {
@@ -234,7 +238,8 @@ void AsyncOperations::OnGetReply(Live& live) {
   } else {
     if (!TakeSlot(live, *session)) return;
     live.stage = Stage::kReading;
-    return Step(live, live.slot->machine.StartHeld(live.operation->key, live.hash, reply.slot, reply.version));
+    return Step(live, live.slot->machine.StartHeld(live.operation->key, live.hash, reply.slot,
+                                                   reply.version));
   }
 }
 
@@ -270,12 +275,14 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
     session->locations.Remember(live.hash, slot);
   }
   if (operation.buffer != nullptr) {
-    if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok()) return Finish(live, std::move(put));
+    if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok())
+      return Finish(live, std::move(put));
   } else if (!operation.has_into) {
     AssignValue(item.value, result.value);
   } else if (item.value.size() > operation.into.size()) {
-    return Finish(live, absl::OutOfRangeError(absl::StrCat("the value has ", item.value.size(), " bytes, the buffer ",
-                                                           operation.into.size())));
+    return Finish(
+        live, absl::OutOfRangeError(absl::StrCat("the value has ", item.value.size(),
+                                                 " bytes, the buffer ", operation.into.size())));
   } else if (!item.value.empty()) {
     std::memcpy(operation.into.data(), item.value.data(), item.value.size());
   }
@@ -300,13 +307,15 @@ void AsyncOperations::Advance() {
   bool more = true;
   while (more) {
     if (Session* session = connection_.session()) session->reads.Dispatch();
-    while (Request* request = connection_.requests().TakeFinished()) OnReply(*static_cast<Live*>(request->owner));
+    while (Request* request = connection_.requests().TakeFinished())
+      OnReply(*static_cast<Live*>(request->owner));
     if (waiting_ != 0 && connection_.session() != nullptr) BeginWaiting();
-    // What was taken may have led to more READs and requests. And what this takes off the channel has to be looked at before
-    // anybody sleeps: the channel will not wake for it again.
+    // What was taken may have led to more READs and requests. And what this takes off the channel
+    // has to be looked at before anybody sleeps: the channel will not wake for it again.
     connection_.Advance();
     const Session* const session = connection_.session();
-    more = (session != nullptr && session->reads.anything_to_dispatch()) || connection_.requests().anything_finished();
+    more = (session != nullptr && session->reads.anything_to_dispatch()) ||
+           connection_.requests().anything_finished();
   }
   if (++advances_ % kAdvancesPerClock == 0) {
     if (const int64_t now_ns = NowNs(); now_ns >= next_deadline_ns_) Expire(now_ns);
@@ -334,7 +343,8 @@ void AsyncOperations::Expire(int64_t now_ns) {
       --waiting_;
       if (!away.ok()) status = away;
     } else if (live.stage == Stage::kRequested) {
-      status = StatusOfWithdrawn(connection_.requests().Withdraw(live.request), live.request.header.opcode, away);
+      status = StatusOfWithdrawn(connection_.requests().Withdraw(live.request),
+                                 live.request.header.opcode, away);
     } else if (live.slot != nullptr) {
       connection_.session()->reads.GiveUp(live.slot->ticket);
     }
@@ -363,7 +373,8 @@ void AsyncOperations::FailWaiting(const absl::Status& why) {
 size_t AsyncOperations::Deliver(std::span<Completion> completions) {
   size_t stored = 0;
   size_t called = 0;
-  // Those that callbacks start and that end at once wait for the next call: otherwise this might never return.
+  // Those that callbacks start and that end at once wait for the next call: otherwise this might
+  // never return.
   for (size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
     AsyncOperation& front = *done_.front();
     if (!front.async.done && stored == completions.size()) break;

@@ -237,7 +237,8 @@ void ClientCore::Await(std::span<Request> requests, int64_t deadline_ns) {
 
 absl::Status ClientCore::CallForOk(Request& request, int64_t deadline_ns) {
   KVD_RETURN_IF_ERROR(Call(request, deadline_ns));
-  return StatusOfReply({request.reply, request.reply_payload}, request.payload.size());
+  return StatusOfReply({request.reply, request.reply_payload},
+                       {request.payload.size(), connection_.server_evicts()});
 }
 
 absl::StatusOr<int> ClientCore::EventFd() {

@@ -27,8 +27,8 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
     // Refused before anything is copied. Between sessions the server will say so.
     const uint64_t limit = session->channel->welcome().max_value_bytes;
     if (payload.size() > limit) {
-      return absl::OutOfRangeError(
-          absl::StrCat("value of ", payload.size(), " bytes > --max_value ", limit, " on the server"));
+      return absl::OutOfRangeError(absl::StrCat("value of ", payload.size(),
+                                                " bytes > --max_value ", limit, " on the server"));
     }
   }
   const ServerClock& clock = connection_.clock();
@@ -36,8 +36,8 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
   return FillHeader(opcode, options, clock, error_us, header);
 }
 
-absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
-                               const WriteOptions& options, Request& request) {
+absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload,
+                               uint64_t argument, const WriteOptions& options, Request& request) {
   const int64_t deadline_ns = DeadlineNs(options.deadline, payload.size());
   KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
   KVD_RETURN_IF_ERROR(Prepare(opcode, key, payload, options, request.header));
@@ -45,7 +45,8 @@ absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_
   request.key = key;
   request.payload = payload;
   KVD_RETURN_IF_ERROR(CallForOk(request, deadline_ns));
-  if (Session* session = connection_.session()) session->locations.Remember(session->Hash(key), request.reply.slot);
+  if (Session* session = connection_.session())
+    session->locations.Remember(session->Hash(key), request.reply.slot);
   return absl::OkStatus();
 }
 
@@ -58,7 +59,8 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
   const absl::Status ready = ReadyToWrite(options, deadline_ns);
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& request = requests[i];
-    statuses[i] = ready.ok() ? Prepare(opcode, request.key, request.payload, options, request.header) : ready;
+    statuses[i] =
+        ready.ok() ? Prepare(opcode, request.key, request.payload, options, request.header) : ready;
     if (statuses[i].ok()) connection_.requests().Submit(request);
   }
   Await(requests, deadline_ns);
@@ -66,7 +68,8 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
     if (!statuses[i].ok()) continue;
     const Request& request = requests[i];
     statuses[i] = request.status.ok()
-                      ? StatusOfReply({request.reply, request.reply_payload}, request.payload.size())
+                      ? StatusOfReply({request.reply, request.reply_payload},
+                                      {request.payload.size(), connection_.server_evicts()})
                       : request.status;
     Session* session = connection_.session();
     if (statuses[i].ok() && session != nullptr) {
@@ -91,23 +94,27 @@ absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, I
     return absl::OkStatus();
   };
   if ((request.reply.flags & (kReplyInline | kReplyHeld)) != 0) {
-    if (Session* const session = connection_.session()) session->reader.AllowForSize(options.deadline.count() == 0);
+    if (Session* const session = connection_.session())
+      session->reader.AllowForSize(options.deadline.count() == 0);
     const absl::Status used = UseGetReply(key, request, deadline_ns, use);
     const bool ended = connection_.session() == nullptr || connection_.EndIfBroken();
     if (used.ok() || !ended || absl::IsDataLoss(used)) return used;
   }
-  // What was touched is still to be read: the session ended meanwhile, or the answer came without the value. That is a repeat,
-  // whose item may have changed since, or a touch that made the item expire.
+  // What was touched is still to be read: the session ended meanwhile, or the answer came without
+  // the value. That is a repeat, whose item may have changed since, or a touch that made the item
+  // expire.
   OperationOptions rest;
-  rest.deadline = std::chrono::nanoseconds(std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
+  rest.deadline = std::chrono::nanoseconds(
+      std::max<int64_t>(1, deadline_ns - RealClock::Get().NowMonotonicNs()));
   return WithItem(key, rest, use);
 }
 
-void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_view payload, uint64_t argument,
-                            Async async, const WriteOptions& options) {
+void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_view payload,
+                            uint64_t argument, Async async, const WriteOptions& options) {
   auto operation = std::make_unique<AsyncOperation>();
   operation->async = std::move(async);
-  if (absl::Status status = forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
+  if (absl::Status status =
+          forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
       !status.ok()) {
     return this->async().Refuse(std::move(operation), std::move(status));
   }
@@ -118,8 +125,9 @@ void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_vie
   async_.Start(std::move(operation));
 }
 
-void ClientCore::StartGet(std::string_view key, const std::span<char>* into, std::shared_ptr<BufferMemory> buffer,
-                          Async async, const OperationOptions& options) {
+void ClientCore::StartGet(std::string_view key, const std::span<char>* into,
+                          std::shared_ptr<BufferMemory> buffer, Async async,
+                          const OperationOptions& options) {
   auto operation = std::make_unique<AsyncOperation>();
   operation->async = std::move(async);
   operation->is_get = true;
@@ -137,13 +145,16 @@ void ClientCore::StartGet(std::string_view key, const std::span<char>* into, std
   async_.Start(std::move(operation));
 }
 
-void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory> buffer, size_t bytes, Async async,
-                              const WriteOptions& options) {
+void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory> buffer,
+                              size_t bytes, Async async, const WriteOptions& options) {
   auto operation = std::make_unique<AsyncOperation>();
   operation->async = std::move(async);
-  const std::string_view payload(reinterpret_cast<const char*>(buffer->data()), std::min(bytes, buffer->size()));
-  absl::Status status = forked() ? Forked() : Prepare(Opcode::kPut, key, payload, options, operation->header);
-  if (status.ok() && bytes > buffer->size()) status = absl::InvalidArgumentError("more bytes than the buffer has");
+  const std::string_view payload(reinterpret_cast<const char*>(buffer->data()),
+                                 std::min(bytes, buffer->size()));
+  absl::Status status =
+      forked() ? Forked() : Prepare(Opcode::kPut, key, payload, options, operation->header);
+  if (status.ok() && bytes > buffer->size())
+    status = absl::InvalidArgumentError("more bytes than the buffer has");
   if (!status.ok()) return this->async().Refuse(std::move(operation), std::move(status));
   operation->key = key;
   operation->buffer = std::move(buffer);

@@ -1,4 +1,5 @@
-// A client object's connection over all its sessions: the present one, its requests, and how it is replaced when it breaks.
+// A client object's connection over all its sessions: the present one, its requests, and how it is
+// replaced when it breaks.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,9 @@ class Connection {
 
   // `listener` outlives the connection.
   Connection(Connector connector, const ClientOptions& options, Listener& listener)
-      : connector_(std::move(connector)), wait_for_server_(options.wait_for_server), listener_(listener) {}
+      : connector_(std::move(connector)),
+        wait_for_server_(options.wait_for_server),
+        listener_(listener) {}
 
   ~Connection();
 
@@ -45,22 +48,27 @@ class Connection {
   const ServerClock& clock() const { return clock_; }
   bool clock_asked() const { return clock_asked_; }
   uint64_t reconnects() const { return reconnects_; }
+  // As the server of the last session said.
+  bool server_evicts() const { return hits_.wanted(); }
   // Sessions so far: which one the present one is.
   uint64_t sessions() const { return sessions_; }
 
-  // Sees to it that there is a session. Ok; or why there is none: after one attempt, or at the deadline if the client waits
-  // for its server.
+  // Sees to it that there is a session. Ok; or why there is none: after one attempt, or at the
+  // deadline if the client waits for its server.
   absl::Status Ensure(int64_t deadline_ns);
 
-  // Moves READs and requests on, without blocking; ends a session that broke. Afterwards session() may be null.
+  // Moves READs and requests on, without blocking; ends a session that broke. Afterwards session()
+  // may be null.
   void Advance();
 
-  // Moves requests on without ending the session, whatever is found out: for a caller that still holds bytes of the session's.
+  // Moves requests on without ending the session, whatever is found out: for a caller that still
+  // holds bytes of the session's.
   void PumpRequests();
 
-  // Blocks until there may be something to Advance, or the deadline. Between sessions it tries to make one, or waits until
-  // it may try again. DeadlineExceeded; an error of Connector::Reconnect: there is no session, and to wait for one is no use or
-  // not wanted (everything that was waiting for it has failed). Ok says nothing.
+  // Blocks until there may be something to Advance, or the deadline. Between sessions it tries to
+  // make one, or waits until it may try again. DeadlineExceeded; an error of Connector::Reconnect:
+  // there is no session, and to wait for one is no use or not wanted (everything that was waiting
+  // for it has failed). Ok says nothing.
   absl::Status Wait(int64_t deadline_ns);
 
   // Ends the session if its channel is broken. True if it did.
@@ -72,13 +80,15 @@ class Connection {
   // A better way to the same kvd may be back: looked for now and then, when nothing is under way.
   void ConsiderBetterTarget();
 
-  // A key was read one-sidedly: told to a server that wants to know, for a sample of them (HitSampler). Ends no session.
+  // A key was read one-sidedly: told to a server that wants to know, for a sample of them
+  // (HitSampler). Ends no session.
   void NoteHit(uint64_t hash) {
-    if (hits_.Note(hash)) [[unlikely]] ReportHits();
+    if (hits_.Note(hash)) [[unlikely]]
+      ReportHits();
   }
 
-  // Asks the server for its clock again if what is known of it is old or poor: the answer comes with a later Advance. Never
-  // blocks, and ends no session.
+  // Asks the server for its clock again if what is known of it is old or poor: the answer comes
+  // with a later Advance. Never blocks, and ends no session.
   void RefreshClock();
 
  private:
@@ -97,7 +107,7 @@ class Connection {
   int64_t clock_asked_ns_ = 0;
   bool clock_asked_ = false;
   bool broke_format_ = false;  // the session at hand: it ends with the next Advance
-  uint64_t incarnation_ = 0;  // of the last session
+  uint64_t incarnation_ = 0;   // of the last session
   uint64_t reconnects_ = 0;
   uint64_t sessions_ = 0;
   int64_t next_look_ns_ = 0;  // for a better target

@@ -1,8 +1,9 @@
-// Which keys this client reads one-sidedly, of which the server would otherwise know nothing: one GET in kEvery, by chance, is noted,
-// and the notes go to the server together, so that it can tell what is used and what may be evicted.
+// Which keys this client reads one-sidedly, of which the server would otherwise know nothing: one
+// GET in kEvery, by chance, is noted, and the notes go to the server together, so that it can tell
+// what is used and what may be evicted.
 //
-// The cost is bounded: one counter per GET, 8 bytes of a request of 512 bytes and one credit for a moment per
-// kEvery * kBatch = 512 GETs.
+// The cost is bounded: one counter per GET, 8 bytes of a request of 512 bytes and one credit for a
+// moment per kEvery * kBatch = 512 GETs.
 #pragma once
 
 #include <array>
@@ -19,10 +20,12 @@ class HitSampler {
 
   // Only servers that evict want to know.
   void Enable(bool wanted) { wanted_ = wanted; }
+  bool wanted() const { return wanted_; }
 
   // True: a batch is full.
   bool Note(uint64_t hash) {
-    // A linear congruential generator (Numerical Recipes): by chance, so that no rhythm of the application escapes it.
+    // A linear congruential generator (Numerical Recipes): by chance, so that no rhythm of the
+    // application escapes it.
     dice_ = dice_ * 1664525 + 1013904223;
     if (dice_ >= (uint64_t{1} << 32) / kEvery || !wanted_) [[likely]] {
       return false;

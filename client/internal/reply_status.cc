@@ -5,7 +5,27 @@
 
 namespace kvd {
 
-absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
+namespace {
+
+// Evicting has failed only where the value is long: every other one has room made for it.
+absl::Status NoRoom(bool server_evicts) {
+  return absl::ResourceExhaustedError(
+      server_evicts ? "no room in kvd's memory, and evicting (--evict=lru) made none: a value "
+                      "takes one run of memory, and this one "
+                      "would take more than can be freed at once; store shorter values, or start "
+                      "kvd with a larger --memory or fewer "
+                      "--pollers"
+                    : "no room in kvd's memory, and it evicts nothing (--evict=none): a value "
+                      "takes one run of memory, the longest free "
+                      "one is largest_free_run_bytes of the statistics; delete something, or start "
+                      "kvd with a larger --memory, or with "
+                      "--evict=lru");
+}
+
+}  // namespace
+
+absl::Status StatusOfReply(const ReplyView& reply, const ReplyContext& context) {
+  const uint64_t value_bytes = context.value_bytes;
   const absl::string_view text =
       (reply.header.flags & kReplyErrorText) != 0 ? ToAbsl(reply.payload) : absl::string_view();
   switch (static_cast<ReplyStatus>(reply.header.status)) {
@@ -14,25 +34,28 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
     case ReplyStatus::kNotFound:
       return absl::NotFoundError("no such key");
     case ReplyStatus::kConditionFailed:
-      return absl::AbortedError(reply.header.version == 0
-                                    ? "the condition did not hold: the key has no item"
-                                    : absl::StrCat("the condition did not hold: the key has an item of version ",
-                                                   reply.header.version));
+      return absl::AbortedError(
+          reply.header.version == 0
+              ? "the condition did not hold: the key has no item"
+              : absl::StrCat("the condition did not hold: the key has an item of version ",
+                             reply.header.version));
     case ReplyStatus::kTooLarge:
       // A piece that is short enough by itself was to be put to a value that is there.
       return absl::OutOfRangeError(
           value_bytes > reply.header.value_len
-              ? absl::StrCat("value of ", value_bytes, " bytes > --max_value ", reply.header.value_len, " on the server")
-              : absl::StrCat("with ", value_bytes, value_bytes == 1 ? " byte" : " bytes", " more the value would be longer than "
-                             "--max_value ", reply.header.value_len, " on the server; it is unchanged"));
+              ? absl::StrCat("value of ", value_bytes, " bytes > --max_value ",
+                             reply.header.value_len, " on the server")
+              : absl::StrCat("with ", value_bytes, value_bytes == 1 ? " byte" : " bytes",
+                             " more the value would be longer than "
+                             "--max_value ",
+                             reply.header.value_len, " on the server; it is unchanged"));
     case ReplyStatus::kNoSpace:
-      return absl::ResourceExhaustedError("the region has no room for this; delete something or start kvd with a larger --memory "
-                                         "(largest_free_run_bytes of the statistics says what fits at once; a kvd that "
-                                         "evicts makes no room for more than half of its memory)");
+      return NoRoom(context.server_evicts);
     case ReplyStatus::kMalformed:
       return absl::DataLossError(absl::StrCat("the server found the request malformed: ", text));
     case ReplyStatus::kUnsupported:
-      return absl::UnimplementedError(absl::StrCat("the server does not know this request: ", text));
+      return absl::UnimplementedError(
+          absl::StrCat("the server does not know this request: ", text));
     case ReplyStatus::kNotPermitted:
       return absl::PermissionDeniedError(absl::StrCat("not permitted: ", text));
     case ReplyStatus::kPullFailed:
@@ -44,28 +67,33 @@ absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes) {
     case ReplyStatus::kNotNumber:
       return absl::InvalidArgumentError("the value is not a signed 64-bit number in decimal");
     case ReplyStatus::kOverflow:
-      return absl::OutOfRangeError("the sum does not fit a signed 64-bit number; the value is unchanged");
+      return absl::OutOfRangeError(
+          "the sum does not fit a signed 64-bit number; the value is unchanged");
     case ReplyStatus::kInternal:
       break;
   }
   return absl::InternalError(absl::StrCat("server error ", reply.header.status, ": ", text));
 }
 
-absl::Status StatusOfWithdrawn(RequestQueue::Progress progress, uint8_t opcode, const absl::Status& away) {
+absl::Status StatusOfWithdrawn(RequestQueue::Progress progress, uint8_t opcode,
+                               const absl::Status& away) {
   switch (progress) {
     case RequestQueue::Progress::kSent:
-      return absl::DeadlineExceededError("sent, and not answered in time; a write may still take effect");
+      return absl::DeadlineExceededError(
+          "sent, and not answered in time; a write may still take effect");
     case RequestQueue::Progress::kUnanswered:
       if (!IsWrite(opcode)) break;
       return absl::UnknownError(
-          absl::StrCat("sent, and the session ended before the answer: it took effect once or not at all; read before you "
+          absl::StrCat("sent, and the session ended before the answer: it took effect once or not "
+                       "at all; read before you "
                        "write again. There was no new session in time: ",
                        away.message()));
     case RequestQueue::Progress::kUnsent:
       break;
   }
   if (!away.ok()) return away;
-  return absl::DeadlineExceededError("not sent: all credits are held by requests that are unanswered");
+  return absl::DeadlineExceededError(
+      "not sent: all credits are held by requests that are unanswered");
 }
 
 }  // namespace kvd

@@ -10,11 +10,18 @@
 
 namespace kvd {
 
-// What a reply means to the caller of an operation; the codes are those of kv_client.h's table. `value_bytes`: the
-// length of the value of a PUT, for the message.
-absl::Status StatusOfReply(const ReplyView& reply, uint64_t value_bytes);
+// What the messages tell besides the reply.
+struct ReplyContext {
+  uint64_t value_bytes = 0;    // of the value of a PUT
+  bool server_evicts = false;  // where it finds no room
+};
 
-// What a request that was given up at its deadline means to the caller. `away`: why there is no session, if there is none.
-absl::Status StatusOfWithdrawn(RequestQueue::Progress progress, uint8_t opcode, const absl::Status& away);
+// What a reply means to the caller of an operation; the codes are those of kv_client.h's table.
+absl::Status StatusOfReply(const ReplyView& reply, const ReplyContext& context);
+
+// What a request that was given up at its deadline means to the caller. `away`: why there is no
+// session, if there is none.
+absl::Status StatusOfWithdrawn(RequestQueue::Progress progress, uint8_t opcode,
+                               const absl::Status& away);
 
 }  // namespace kvd

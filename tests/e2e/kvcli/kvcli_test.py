@@ -87,13 +87,16 @@ def exit_codes():
 
 
 def a_full_region():
-    """kvcli: a region that is full refuses with 5, and load goes on counting"""
+    """kvcli: a region that is full refuses with 5; load goes on counting, and says why once"""
     items = b"".join(b"k%d\t%s\n" % (i, b"x" * 1_000_000) for i in range(80))
     result = KVCLI.run("load", "-", "-w", "json", stdin=items)
     check_equal(result.exit, 5, result.err)
     counts = json.loads(result.out)
     check_equal(counts["items"] + counts["refused"], 80)
-    check(counts["refused"] > 0 and counts["items"] > 20, counts)
+    check(counts["refused"] > 1 and counts["items"] > 20, counts)
+    check_equal(len(result.err.splitlines()), 2, result.err)
+    check(f"{counts['refused']} lines were refused" in result.err and
+          "--evict=none" in result.err and "; delete something" in result.err, result.err)
     check_equal(KVCLI.ok("get", "k0"), b"x" * 1_000_000)
     clear()
 

@@ -21,16 +21,16 @@ TEST_CASE("bigkeys: counts by size class, with the largest of each") {
   const CliResult result = RunCli(server, {"bigkeys"});
   CHECK(result.exit == 0);
   CHECK(result.out ==
-        "+------------+-------+------+-----------+---------+---------+\n"
-        "| VALUE SIZE | ITEMS | %    | AVG BYTES | LARGEST | ITS KEY |\n"
-        "+------------+-------+------+-----------+---------+---------+\n"
-        "| <= 64 B    |     2 | 50.0 |      33.5 |      64 | edge    |\n"
-        "| <= 1 KiB   |     1 | 25.0 |      65.0 |      65 | over    |\n"
-        "| <= 256 KiB |     1 | 25.0 |  100000.0 |  100000 | large   |\n"
-        "+------------+-------+------+-----------+---------+---------+\n"
+        "+------------+-------+------+----------+----------+---------+\n"
+        "| VALUE SIZE | ITEMS | %    | AVERAGE  | LARGEST  | ITS KEY |\n"
+        "+------------+-------+------+----------+----------+---------+\n"
+        "| <= 64 B    |     2 | 50.0 | 34 B     | 64 B     | edge    |\n"
+        "| <= 1 KiB   |     1 | 25.0 | 65 B     | 65 B     | over    |\n"
+        "| <= 256 KiB |     1 | 25.0 | 97.7 KiB | 97.7 KiB | large   |\n"
+        "+------------+-------+------+----------+----------+---------+\n"
         "4 items, 1 of them expires\n"
-        "keys: 18 B, average 4.5 bytes\n"
-        "values: 97.8 KiB, average 25033.0 bytes\n");
+        "keys: 18 B, average 5 B\n"
+        "values: 97.8 KiB, average 24.4 KiB\n");
   CHECK(RunCli(server, {"--bigkeys"}).out == result.out);
   CHECK(RunCli(server, {"-w", "json", "--bigkeys", "--prefix=o"}).out ==
         "{\"items\":1,\"expiring\":0,\"key_bytes\":4,\"value_bytes\":65,\"classes\":[{\"bytes_"

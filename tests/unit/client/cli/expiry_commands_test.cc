@@ -39,5 +39,14 @@ TEST_CASE("ttl: whole seconds, rounded up; -1 never; 1 not there") {
   CHECK(result.out.empty());
 }
 
+TEST_CASE("touch: what it means that there is no item") {
+  FakeServer server;
+  const CliResult result = RunCli(server, {"touch", "k", "--ttl=60"});
+  CHECK(result.exit == 1);
+  CHECK(result.err ==
+        "kvcli: touch k: not found, so there is nothing that could expire; 'kvcli put KEY VALUE "
+        "--ttl=TIME' stores an item that does\n");
+}
+
 }  // namespace
 }  // namespace kvd::cli::test

@@ -38,8 +38,11 @@ TEST_CASE("Failure: every code of the library has its exit code and an advice") 
 TEST_CASE("Failure: advice that a status brings is kept") {
   CHECK(StoreFailure(absl::ResourceExhaustedError("full; wait")).text == "full; wait");
   CHECK(StoreFailure(absl::ResourceExhaustedError("full")).text ==
-        "full; delete what is not needed, or start kvd with more --memory");
+        "full; delete what is not needed, or start kvd with a larger --memory or with --evict=lru");
   CHECK(UsageFailure("odd").text == "odd; see 'kvcli help'");
+  CHECK(UsageFailure("odd", "incr").text == "odd; see 'kvcli help incr'");
+  CHECK(StoreFailure(absl::InvalidArgumentError("odd"), "scan").text ==
+        "odd; see 'kvcli help scan'");
 }
 
 TEST_CASE("Failure: connecting fails for want of a server, unless it says otherwise") {

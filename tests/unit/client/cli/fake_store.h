@@ -181,6 +181,7 @@ class FakeStore : public KeyValueStore {
   // Buckets of two items; a cursor is the key that comes next.
   absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options) override {
     if (options.cursor == "old") return absl::FailedPreconditionError("of an earlier run of kvd");
+    if (options.cursor == "bad") return absl::InvalidArgumentError("no cursor");
     uint64_t visited = 0;
     uint64_t met = 0;
     for (auto item = server_.items.lower_bound(options.cursor); item != server_.items.end();

@@ -68,13 +68,16 @@ TEST_CASE("Flags: every way to write one, anywhere among the arguments") {
   CHECK(values.Duration("deadline") == 90s);
   CHECK(values.Count("max_line") == 4096);
   CHECK(values.IsSet("server"));
-  // The last one counts, and a value may be empty or look like a flag.
+  // The last one counts; a value may be empty, and look like a flag behind the '='.
   CHECK(Take(values, {"--server=", "-c=3", "-c", "4", "--hex=false"}).empty());
   CHECK(values.Text("server").empty());
   CHECK(values.Count("count") == 4);
   CHECK_FALSE(values.Switch("hex"));
-  CHECK(Take(values, {"--server", "--hex"}).empty());
+  CHECK(Take(values, {"--server=--hex"}).empty());
   CHECK(values.Text("server") == "--hex");
+  CHECK_FALSE(values.Switch("hex"));
+  CHECK(Take(values, {"--server", "-", "-c", "5"}).empty());
+  CHECK(values.Text("server") == "-");
   CHECK(Take(values, {"--deadline=2"}).empty());
   CHECK(values.Duration("deadline") == 2s);
 }
@@ -93,15 +96,20 @@ TEST_CASE("Flags: the leading ones end at the command") {
 
 TEST_CASE("Flags: what is wrong is named, with what may have been meant") {
   CHECK(ErrorOf({"--sever=x"}) == "unknown flag --sever; did you mean --server?");
-  CHECK(ErrorOf({"--frobnicate"}) ==
-        "unknown flag --frobnicate; if it is a key or a value, put -- before it");
-  CHECK(ErrorOf({"-q"}) == "unknown flag -q; if it is a key or a value, put -- before it");
+  CHECK(ErrorOf({"--frobnicate"}) == "unknown flag --frobnicate");
+  CHECK(ErrorOf({"-q"}) == "unknown flag -q");
   CHECK(ErrorOf({"--if=now"}) == "--if=now is not understood; give one of absent, version:N");
   for (const char* wrong : {"version:", "version:x", "version:-1", "version:N", "version"}) {
     CHECK(ErrorOf({std::string("--if=") + wrong}).find("not understood") != std::string::npos);
   }
   CHECK(ErrorOf({"--ttl=0"}) ==
         "--ttl=0 is not understood; give a time above 0 such as 60, 500ms, 10m, 2h or 1d");
+  CHECK(ErrorOf({"--ttl=40000d"}) ==
+        "--ttl=40000d is too long; give at most 36500d, or 3153600000: without a unit it is "
+        "seconds");
+  CHECK(ErrorOf({"--at=1800000000000"}) ==
+        "--at=1800000000000 is too late; give at most 253402300799, the end of the year 9999: a "
+        "number is seconds of Unix time, not milliseconds");
   CHECK(ErrorOf({"--at=soon"}) ==
         "--at=soon is not understood; give Unix seconds, or a time such as 2027-01-31T12:00:00Z");
   CHECK(ErrorOf({"--server"}) == "--server needs a value; give --server=TARGET");
@@ -111,14 +119,29 @@ TEST_CASE("Flags: what is wrong is named, with what may have been meant") {
   CHECK(ErrorOf({"--hex=maybe"}) == "--hex=maybe is not understood; give true or false");
   CHECK(ErrorOf({"--count=-1"}) == "--count=-1 is not understood; give a whole number, 0 or more");
   CHECK(ErrorOf({"--count=99999999999999999999"}) ==
-        "--count=99999999999999999999 is not understood; give a whole number, 0 or more");
+        "--count=99999999999999999999 is too large; give at most 18446744073709551615");
   CHECK(ErrorOf({"--max_line=0"}) ==
-        "--max_line=0 is not understood; give a number of bytes such as 64m");
+        "--max_line=0 is not understood; give a number of bytes above 0, or one with a suffix k, "
+        "m, g or t such as 64m");
+  CHECK(ErrorOf({"--max_line=99999999t"}) ==
+        "--max_line=99999999t is too large; give less than 2^64 bytes");
   for (const std::string text : {"", "abc", "0", "0s", "-1s", "25h", "inf", "99999999999999999"}) {
     CHECK(ErrorOf({"--deadline=" + text}) ==
           "--deadline=" + text +
               " is not understood; give a time of up to 24h such as 5s or 200ms");
   }
+}
+
+TEST_CASE("Flags: what looks like a flag is no value, unless it is written behind '='") {
+  CHECK(ErrorOf({"--server", "--hex"}) ==
+        "--server needs a value, and --hex looks like a flag; give --server=TARGET, or "
+        "--server=--hex if that is the value");
+  CHECK(ErrorOf({"--server", "--"}) ==
+        "--server needs a value, and -- looks like a flag; give --server=TARGET, or --server=-- if "
+        "that is the value");
+  CHECK(ErrorOf({"-c", "-x"}) == "-c needs a value, and -x looks like a flag; give --count=N");
+  CHECK(ErrorOf({"--ttl", "--hex"}) ==
+        "--ttl needs a value, and --hex looks like a flag; give --ttl=TIME");
 }
 
 TEST_CASE("Flags: the environment sets what the command line does not") {

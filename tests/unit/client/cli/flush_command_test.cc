@@ -21,6 +21,18 @@ TEST_CASE("flush: --yes deletes, by prefix or all") {
   CHECK(RunCli(server, {"flush", "-y"}).exit == 0);
 }
 
+TEST_CASE("flush: --yes is no prefix, unless it is written as one") {
+  FakeServer server = ThreeKeys();
+  server.Insert("--yes", "");
+  const CliResult result = RunCli(server, {"flush", "--prefix", "--yes"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: flush: --prefix needs a value, and --yes looks like a flag; give --prefix=P, or "
+        "--prefix=--yes if that is the value\n");
+  CHECK(server.items.size() == 4);
+  CHECK(RunCli(server, {"flush", "--prefix=--yes", "--yes"}).out == "1\n");
+}
+
 TEST_CASE("flush: without --yes nothing is deleted where nobody can be asked") {
   FakeServer server = ThreeKeys();
   CliResult result = RunCli(server, {"flush"}, {.in = "y\n"});

@@ -159,6 +159,11 @@ TEST_CASE("JsonlCodec: expiry and user flags, as numbers or where a double would
     KVD_REQUIRE_CODE(ParseJsonLine(std::string(R"({"key":"k","value":"v",)") + trait + "}", item),
                      kInvalidArgument);
   }
+  const absl::Status soon =
+      ParseJsonLine(R"({"key":"k","value":"v","expiry_unix_us":"soon"})", item);
+  KVD_REQUIRE_CODE(soon, kInvalidArgument);
+  CHECK(kvd::test::MessageOf(soon) ==
+        "field expiry_unix_us is no whole number of 63 bits; write microseconds of Unix time");
 }
 
 }  // namespace

@@ -57,10 +57,45 @@ TEST_CASE("load: bad lines make exit status 2, refused items 5") {
   server.put_errors["c"] = absl::ResourceExhaustedError("the region is full");
   result = RunCli(server, {"load", "-"}, {.in = "bad\nc\t3\nd\t4\n"});
   CHECK(result.exit == 5);
+  CHECK(
+      result.err ==
+      "kvcli: load -: line 1: no TAB between key and value; not loaded\n"
+      "kvcli: load -: line 2 was refused: the region is full; delete what is not needed, or start "
+      "kvd with a larger --memory or with --evict=lru\n"
+      "kvcli: load -: 1 item (2 B) in 0.00 s, 1 bad line, 1 refused\n");
+}
+
+TEST_CASE("load: a server without room is told of once, with how many lines it refused") {
+  FakeServer server;
+  std::string input;
+  for (int i = 1; i <= 100; ++i) {
+    const std::string key = "k" + std::to_string(i);
+    input += key + "\tv\n";
+    if (i > 3) server.put_errors[key] = absl::ResourceExhaustedError("no room; delete something");
+  }
+  const CliResult result = RunCli(server, {"load", "-"}, {.in = input});
+  CHECK(result.exit == 5);
   CHECK(result.err ==
-        "kvcli: load -: line 1: no TAB between key and value; not loaded\n"
-        "kvcli: load -: line 2: key c: the region is full; not loaded\n"
-        "kvcli: load -: 1 item (2 B) in 0.00 s, 1 bad line, 1 refused\n");
+        "kvcli: load -: 97 lines were refused, the first of them line 4: no room; delete "
+        "something\n"
+        "kvcli: load -: 3 items (9 B) in 0.00 s, 0 bad lines, 97 refused\n");
+}
+
+TEST_CASE("load: a bad expiry is told by line, field and cause") {
+  FakeServer server;
+  const CliResult result =
+      RunCli(server, {"load", "-"},
+             {.in = "a\t1\nb\t2\texpiry_unix_us=soon\nc\t3\texpiry_unix_us=0\tuser_flags=1\n"
+                    "d\t4\tuser_flags=4294967296\n"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: load -: line 2: field expiry_unix_us=soon is no whole number from 1 to "
+        "9223372036854775807; write microseconds of Unix time, or leave the field out; not loaded\n"
+        "kvcli: load -: line 3: field expiry_unix_us=0 is no whole number from 1 to "
+        "9223372036854775807; write microseconds of Unix time, or leave the field out; not loaded\n"
+        "kvcli: load -: line 4: field user_flags=4294967296 is no whole number from 1 to "
+        "4294967295; write a number of 32 bits, or leave the field out; not loaded\n"
+        "kvcli: load -: 1 item (2 B) in 0.00 s, 3 bad lines, 0 refused\n");
 }
 
 TEST_CASE("load: of many bad lines only the first are shown, all are counted") {

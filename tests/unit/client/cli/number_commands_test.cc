@@ -42,15 +42,45 @@ TEST_CASE("incr: what is no number, too much, and no DELTA") {
   FakeServer server;
   server.Insert("text", "x");
   server.Insert("full", "9223372036854775807");
-  CHECK(RunCli(server, {"incr", "text"}).exit == 2);
-  CliResult result = RunCli(server, {"incr", "full"});
+  CliResult result = RunCli(server, {"incr", "text"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: incr text: the value is no number; see 'kvcli help incr'\n");
+  result = RunCli(server, {"incr", "full"});
   CHECK(result.exit == 5);
-  CHECK(result.err == "kvcli: incr full: the sum does not fit; the value is unchanged\n");
+  CHECK(result.err ==
+        "kvcli: incr full: the sum is not within -9223372036854775808 and 9223372036854775807, so "
+        "the value is unchanged; count by less, or put another number\n");
   for (const std::string wrong : {"", "x", "1.5", "1x", "9223372036854775808"}) {
     CHECK(RunCli(server, {"incr", "n", wrong}).exit == 2);
   }
-  CHECK(RunCli(server, {"decr", "n", "-9223372036854775808"}).exit == 2);
   CHECK_FALSE(server.items.contains("n"));
+}
+
+TEST_CASE("decr: its range and its limits are those of what is taken off") {
+  FakeServer server;
+  CliResult result = RunCli(server, {"decr", "n", "-9223372036854775808"});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: decr n: -9223372036854775808 is nothing to count by; give a whole number from "
+        "-9223372036854775807 to 9223372036854775807\n");
+  CHECK_THAT(RunCli(server, {"incr", "n", "x"}).err,
+             Catch::EndsWith("from -9223372036854775808 to 9223372036854775807\n"));
+  server.Insert("low", "-9223372036854775808");
+  result = RunCli(server, {"decr", "low"});
+  CHECK(result.exit == 5);
+  CHECK_THAT(result.err, Catch::StartsWith("kvcli: decr low: the difference is not within"));
+  CHECK(RunCli(server, {"decr", "low", "-9223372036854775807"}).out == "-1\n");
+}
+
+TEST_CASE("incr and decr: what --if needs and is not there") {
+  FakeServer server;
+  for (const std::string command : {"incr", "decr"}) {
+    const CliResult result = RunCli(server, {command, "n", "--if=present"});
+    CHECK(result.exit == 1);
+    CHECK(result.err == "kvcli: " + command +
+                            " n: not found, and --if asks for an item, so nothing was counted; "
+                            "leave --if out to count from 0\n");
+  }
 }
 
 }  // namespace

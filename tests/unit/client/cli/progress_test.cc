@@ -31,8 +31,8 @@ TEST_CASE("Progress: never wider than the terminal") {
 }
 
 TEST_CASE("Progress: pace") {
-  CHECK(FormatPace(100, 2 * kSecond) == "2.00 s, 50 items/s");
-  CHECK(FormatPace(100, 0) == "0.00 s");
+  CHECK(FormatPace(100, 3 << 20, 2 * kSecond) == "2.00 s, 50 items/s, 1.5 MiB/s");
+  CHECK(FormatPace(100, 3 << 20, 0) == "0.00 s");
 }
 
 struct Drawing {

@@ -55,6 +55,9 @@ TEST_CASE("scan: in parts, which together are everything once") {
   result = RunCli(server, {"scan", "--cursor=old"});
   CHECK(result.exit == 5);
   CHECK(result.err == "kvcli: scan: of an earlier run of kvd; --cursor= begins one\n");
+  result = RunCli(server, {"scan", "--cursor=bad"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: scan: no cursor; see 'kvcli help scan'\n");
 }
 
 TEST_CASE("scan: an error of the store, a Ctrl-C, and a reader that is gone") {

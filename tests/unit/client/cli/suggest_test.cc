@@ -24,6 +24,9 @@ TEST_CASE("Suggest: says nothing where nothing is near") {
   CHECK(Nearest("frobnicate", kWords).empty());
   CHECK(Nearest(std::string(10'000, 'g'), kWords).empty());
   CHECK(Nearest("get", {}).empty());
+  const std::vector<std::string_view> touch = {"touch"};
+  CHECK(Nearest("nosuch", touch).empty());
+  CHECK(Nearest("tuoch", touch) == "touch");
 }
 
 }  // namespace

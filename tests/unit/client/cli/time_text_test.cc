@@ -29,6 +29,28 @@ TEST_CASE("TimeText: times to live") {
   }
 }
 
+TEST_CASE("TimeText: what is too long or too late is told from what is no time") {
+  for (const char* far : {"36501d", "5215w", "3153600001", "36500d1us", "99999999999999999999",
+                          "99999999999999999999us", "1d99999999999999999999d"}) {
+    INFO(far);
+    CHECK(FaultOfTtl(far) == TimeFault::kTooFar);
+  }
+  for (const char* wrong : {"", "0", "-1", "99999999999999999999x", "36501d30", "1."}) {
+    INFO(wrong);
+    CHECK(FaultOfTtl(wrong) == TimeFault::kNotUnderstood);
+  }
+  CHECK(FaultOfTtl("36500d") == TimeFault::kNone);
+  // Milliseconds, say.
+  CHECK(FaultOfMoment("1800000000000") == TimeFault::kTooFar);
+  CHECK(FaultOfMoment("99999999999999999999") == TimeFault::kTooFar);
+  CHECK(FaultOfMoment("10000-01-01T00:00:00Z") == TimeFault::kTooFar);
+  CHECK(FaultOfMoment("253402300799") == TimeFault::kNone);
+  for (const char* wrong : {"", "0", "tomorrow", "1800000000000x"}) {
+    INFO(wrong);
+    CHECK(FaultOfMoment(wrong) == TimeFault::kNotUnderstood);
+  }
+}
+
 TEST_CASE("TimeText: moments") {
   CHECK(ParseMoment("1800000000") == 1'800'000'000'000'000);
   CHECK(ParseMoment("1800000000.25") == 1'800'000'000'250'000);

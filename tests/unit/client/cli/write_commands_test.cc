@@ -101,7 +101,7 @@ TEST_CASE("put: what the server refuses") {
         "before you try again\n");
   result = RunCli(server, {"put", "", "v"});
   CHECK(result.exit == 2);
-  CHECK(result.err == "kvcli: put: keys have 1 to 4096 bytes; see 'kvcli help'\n");
+  CHECK(result.err == "kvcli: put: keys have 1 to 4096 bytes; see 'kvcli help put'\n");
 }
 
 TEST_CASE("del: counts what was there; what was not makes exit status 1") {
@@ -111,7 +111,9 @@ TEST_CASE("del: counts what was there; what was not makes exit status 1") {
   CliResult result = RunCli(server, {"del", "a", "b", "c"});
   CHECK(result.exit == 1);
   CHECK(result.out == "2\n");
-  CHECK(result.err == "kvcli: del b: not found; 'kvcli scan' lists the keys that are there\n");
+  CHECK(result.err ==
+        "kvcli: del b: not found, so there was nothing to delete; 'kvcli scan' lists the keys that "
+        "are there\n");
   CHECK(server.items.empty());
   server.Insert("a", "");
   result = RunCli(server, {"del", "a", "-w", "json"});
@@ -126,7 +128,8 @@ TEST_CASE("del: counts what was there; what was not makes exit status 1") {
         "|       1 |  3 |\n"
         "+---------+----+\n");
   CHECK(result.err ==
-        "kvcli: del b: not found; 'kvcli scan' lists the keys that are there\n"
+        "kvcli: del b: not found, so there was nothing to delete; 'kvcli scan' lists the keys that "
+        "are there\n"
         "kvcli: del c: not found\n");
   server.operation_error = absl::DeadlineExceededError("late; wait");
   result = RunCli(server, {"del", "a", "b"});
@@ -199,6 +202,33 @@ TEST_CASE("append and prepend: join what is there") {
   CHECK(RunCli(server, {"append", "none", "x", "--if=present"}).exit == 1);
   CHECK(RunCli(server, {"prepend", "k", "x", "--if=version:1"}).exit == 1);
   CHECK(ValueOf(server, "none") == "<none>");
+}
+
+TEST_CASE("put, cas, append, prepend: what it means that there is no item") {
+  FakeServer server;
+  CHECK(RunCli(server, {"put", "k", "v", "--if=present"}).err ==
+        "kvcli: put k: not found, and --if asks for an item, so nothing was stored; leave --if out "
+        "to store one\n");
+  CHECK(RunCli(server, {"put", "k", "v", "--if=version:1"}).exit == 1);
+  CHECK(
+      RunCli(server, {"cas", "k", "1", "v"}).err ==
+      "kvcli: cas k: not found, so it has no version and nothing was stored; 'kvcli put KEY VALUE "
+      "--if=absent' stores a first value\n");
+  for (const std::string command : {"append", "prepend"}) {
+    CHECK(RunCli(server, {command, "k", "v", "--if=present"}).err ==
+          "kvcli: " + command +
+              " k: not found, and --if asks for an item, so nothing was stored; leave --if out to "
+              "store VALUE alone\n");
+  }
+  CHECK(ValueOf(server, "k") == "<none>");
+}
+
+TEST_CASE("put: a ttl and a moment beyond the limit name it") {
+  FakeServer server;
+  CHECK(RunCli(server, {"put", "k", "v", "--ttl=40000d"}).err ==
+        "kvcli: put: --ttl=40000d is too long; give at most 36500d, or 3153600000: without a unit "
+        "it is seconds\n");
+  CHECK(RunCli(server, {"put", "k", "v", "--expire_at=1800000000000"}).exit == 2);
 }
 
 TEST_CASE("del: by version, of one key") {
