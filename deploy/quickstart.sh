@@ -34,12 +34,13 @@ clean_up() {
 trap clean_up EXIT
 
 build() {
-  # The first build takes some minutes, later ones a second.
   bazel ${STARTUP_OPTIONS[@]+"${STARTUP_OPTIONS[@]}"} build --noshow_progress --ui_event_filters=-info,-debug \
     --color=no //server:kvd //client/cli:kvcli >"$work/build.log" 2>&1 ||
     { tail -n 30 "$work/build.log" >&2; fail "the build failed; its last lines are above"; }
   local bin
   bin=$(bazel ${STARTUP_OPTIONS[@]+"${STARTUP_OPTIONS[@]}"} info --color=no bazel-bin 2>/dev/null)
+  # By the links that Bazel leaves here, if these are of this build.
+  if [[ bazel-bin -ef $bin ]]; then bin=bazel-bin; fi
   kvd=$bin/server/kvd
   kvcli=$bin/client/cli/kvcli
 }
@@ -75,7 +76,7 @@ main() {
   [[ $(uname -s) == Linux ]] || fail "kvd runs on Linux"
   deploy/install_dependencies.sh || fail "the packages above are needed"
   [[ -r $DATA ]] || fail "$DATA is missing; install Debian's package unicode-data"
-  say "Building kvd and kvcli (a few minutes the first time) ..."
+  say "Building kvd and kvcli; the first time that is all of the sources ..."
   build
 
   say "Starting kvd on shared memory:"
@@ -89,7 +90,7 @@ main() {
   say "A few GETs:"
   local key
   for key in 0041 20AC 1F600; do
-    printf '  $ kvcli get %s\n  %s\n' "$key" "$(cli get "$key")"
+    printf '  $ %s get %s\n  %s\n' "$kvcli" "$key" "$(cli get "$key")"
   done
 
   say "Reading everything back by one-sided GETs:"
@@ -112,7 +113,8 @@ main() {
   kill "$kvd_pid"
   wait "$kvd_pid" || fail "kvd did not stop cleanly: $(tail -n 3 "$work/kvd.log")"
   kvd_pid=
-  say "Done; kvd is stopped. To go on by yourself (README.md has more):
+  say "Done; this kvd is stopped, and its items are gone. To go on by yourself, from here (README.md has more):
+  cd $PWD
   $kvd --memory=256m &
   $kvcli put greeting hello && $kvcli get greeting"
 }

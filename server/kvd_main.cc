@@ -61,7 +61,8 @@ void RaiseLimits() {
 
 int Check(const absl::StatusOr<KvdPlan>& plan) {
   absl::Status status = plan.status();
-  if (status.ok() && !plan->options.shm_path.empty()) status = SocketClaim::Check(plan->options.shm_path);
+  if (status.ok() && !plan->options.shm_path.empty())
+    status = SocketClaim::Check(plan->options.shm_path);
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
     return kExitCheckFailed;
@@ -122,6 +123,11 @@ int Main(const std::vector<std::string>& arguments) {
   if (options->check) return Check(plan);
   if (!plan.ok()) {
     Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(plan.status()), "\n"));
+    return kExitCannotStart;
+  }
+  // Now rather than once gigabytes have been taken.
+  if (!plan->cannot_listen.empty()) {
+    Print(stderr, absl::StrCat("kvd: cannot start: ", plan->cannot_listen, "\n"));
     return kExitCannotStart;
   }
   return Serve(*plan);

@@ -13,6 +13,7 @@
 #include "common/base/string_view.h"
 #include "common/base/units.h"
 #include "common/transport/shm/default_path.h"
+#include "common/transport/verbs/address.h"
 
 namespace kvd {
 namespace {
@@ -87,10 +88,33 @@ absl::Status SetBucket(const std::string& text, uint32_t& bucket_bytes) {
   return absl::OkStatus();
 }
 
+absl::Status SetListen(const std::string& text, std::string& listen) {
+  if (!text.empty() && !verbs::ParseHostPort(text).ok()) {
+    return Bad("ADDRESS:PORT such as 10.0.0.1:7711, or [ADDRESS]:PORT for IPv6");
+  }
+  listen = text;
+  return absl::OkStatus();
+}
+
+// What follows a flag that wants a value, and is no value unless it is written behind '='.
+bool LooksLikeFlag(const std::string& argument) {
+  return argument.size() > 1 && argument[0] == '-' && !(argument[1] >= '0' && argument[1] <= '9');
+}
+
+// `usage`: "--shm=PATH". `next`: what stands where the value should; null: nothing.
+absl::Status NeedsValue(const std::string& shown, const std::string& usage,
+                        const std::string* next) {
+  return absl::InvalidArgumentError(
+      next == nullptr
+          ? absl::StrCat(shown, " needs a value: ", usage)
+          : absl::StrCat(shown, " needs a value, and ", *next, " looks like a flag: ", usage));
+}
+
 const std::vector<Flag>& Flags() {
   static const auto* const flags = new std::vector<Flag>{
       {"memory", 'm', "BYTES",
-       "memory for everything: index and items; k, m, g suffixes (-m: MiB unless suffixed)", "64m",
+       "memory for everything: index and items; suffixes k, m, g, t (-m: MiB unless suffixed)",
+       "64m",
        [](KvdOptions& o, const std::string& v) {
          o.memory_is_bare_number = IsDigits(v);
          return SetBytes(v, o.memory_bytes);
@@ -104,17 +128,17 @@ const std::vector<Flag>& Flags() {
       {"shm_mode", 'a', "OCTAL", "permissions of that socket: who may connect", "0600",
        [](KvdOptions& o, const std::string& v) { return SetMode(v, o.shm_mode); }},
       {"listen", 'l', "ADDRESS:PORT",
-       "also serve RDMA clients at this address of an RDMA device; needs --insecure, unless loopback", "",
-       [](KvdOptions& o, const std::string& v) {
-         o.listen = v;
-         return absl::OkStatus();
-       }},
-      {"device", 0, "NAME", "RDMA device to use, as 'kvcli devices' lists it", "the one with the address",
+       "also serve RDMA clients at this address of an RDMA device; needs --insecure, unless "
+       "loopback",
+       "", [](KvdOptions& o, const std::string& v) { return SetListen(v, o.listen); }},
+      {"device", 0, "NAME", "RDMA device to use, as 'kvcli devices' lists it",
+       "the one with the address",
        [](KvdOptions& o, const std::string& v) {
          o.device = v;
          return absl::OkStatus();
        }},
-      {"connect", 0, "HOW", "how RDMA clients connect: cm (rdma_cm), or tcp where rdma_cm cannot be used", "cm",
+      {"connect", 0, "HOW",
+       "how RDMA clients connect: cm (rdma_cm), or tcp where rdma_cm cannot be used", "cm",
        [](KvdOptions& o, const std::string& v) {
          return SetEnum(v, {VerbsConnectMode::kCm, VerbsConnectMode::kTcp}, o.connect);
        }},
@@ -125,7 +149,9 @@ const std::vector<Flag>& Flags() {
          o.gid_index = static_cast<int>(index);
          return set;
        }},
-      {"insecure", 0, nullptr, "serve RDMA clients without asking who they are: whoever reaches --listen reads and writes", "",
+      {"insecure", 0, nullptr,
+       "serve RDMA clients without asking who they are: whoever reaches --listen reads and writes",
+       "",
        [](KvdOptions& o, const std::string&) {
          o.insecure = true;
          return absl::OkStatus();
@@ -147,7 +173,8 @@ const std::vector<Flag>& Flags() {
                         {HugepagePolicy::kPrefer, HugepagePolicy::kRequire, HugepagePolicy::kOff},
                         o.hugepages);
        }},
-      {"max_value", 0, "BYTES", "longest value; k, m, g suffixes", "64m, or what fits the memory",
+      {"max_value", 0, "BYTES", "longest value; suffixes k, m, g, t",
+       "64m, or what fits the memory",
        [](KvdOptions& o, const std::string& v) {
          o.max_value_given = true;
          return SetBytes(v, o.max_value_bytes);
@@ -289,9 +316,9 @@ class Parser {
         return absl::InvalidArgumentError(absl::StrCat("--", name, " takes no value"));
       }
     } else if (equals == std::string::npos) {
-      if (next == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat("--", name, " needs a value: --", name, "=",
-                                                       is_file ? "PATH" : flag->operand));
+      if (next == nullptr || LooksLikeFlag(*next)) {
+        const std::string shown = "--" + name;
+        return NeedsValue(shown, absl::StrCat(shown, "=", is_file ? "PATH" : flag->operand), next);
       }
       value = *next;
       took_next = true;
@@ -317,8 +344,8 @@ class Parser {
       return Set(*flag, argument, "");
     }
     if (value.empty()) {
-      if (next == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat(argument, " needs a value"));
+      if (next == nullptr || LooksLikeFlag(*next)) {
+        return NeedsValue(argument, absl::StrCat("--", flag->name, "=", flag->operand), next);
       }
       value = *next;
       took_next = true;
@@ -392,16 +419,15 @@ std::string KvdHelp() {
   }
   absl::StrAppend(&text, "  --flagfile=PATH         ",
                   "reads flags from a file, one a line; # begins a comment\n\n",
-                  "Exit status: 0 done, 1 cannot start, 2 usage (a flag that is not understood, "
-                  "also with\n--check), 78 --check failed.\n");
+                  "Exit status: 0 done: stopped by a signal, or --check found nothing against it;\n"
+                  "1 cannot start; 2 usage: a flag that is not understood, also with --check;\n"
+                  "78 --check failed: kvd would not start with these flags on this machine.\n");
   return text;
 }
 
 const char* NameOf(VerbsConnectMode mode) { return mode == VerbsConnectMode::kCm ? "cm" : "tcp"; }
 
-const char* NameOf(EvictPolicy policy) {
-  return policy == EvictPolicy::kNone ? "none" : "lru";
-}
+const char* NameOf(EvictPolicy policy) { return policy == EvictPolicy::kNone ? "none" : "lru"; }
 
 const char* NameOf(PollMode mode) {
   switch (mode) {

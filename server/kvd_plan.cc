@@ -6,12 +6,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/machine_memory.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/base/units.h"
 #include "common/transport/shm/unix_socket.h"
 #include "common/transport/verbs/address.h"
-#include "server/store/machine_memory.h"
 #include "server/store/region.h"
 #include "server/store/region_memory.h"
 
@@ -38,7 +38,10 @@ absl::Status CheckMemory(const KvdOptions& options) {
                      options.pollers == 1 ? " poller" : " pollers", meant));
   }
   const MachineMemory machine = ReadMachineMemory();
-  if (machine.total_bytes != 0 && options.memory_bytes > machine.usable_bytes()) {
+  // Hugepages of the kernel's pool are no part of what is available otherwise.
+  const bool in_hugepages =
+      options.hugepages != HugepagePolicy::kOff && CheckHugepages(options.memory_bytes).ok();
+  if (!in_hugepages && machine.total_bytes != 0 && options.memory_bytes > machine.usable_bytes()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--memory=", options.memory_bytes, " (", Bytes(options.memory_bytes),
                      ") is more than this machine can give; ", machine.Describe()));
@@ -98,22 +101,30 @@ void CheckMachine(KvdPlan& plan) {
   needs.device = plan.options.device;
   plan.checks = verbs::CheckLocal(facts, needs);
   plan.rdma_note = listening ? "" : verbs::WhyRdmaIsNotUp(facts, needs, listening);
+  if (!listening) return;
+  if (const std::string why = verbs::WhyNoDevice(facts, needs); !why.empty()) {
+    plan.cannot_listen = absl::StrCat("--listen=", plan.options.listen, ": ", why,
+                                      "; or leave --listen out: shared memory needs no device");
+  }
 }
 
 absl::Status CheckListen(const KvdOptions& options) {
   const absl::StatusOr<verbs::HostPort> listen = verbs::ParseHostPort(options.listen);
-  if (!listen.ok()) return absl::InvalidArgumentError(absl::StrCat("--listen: ", listen.status().message()));
+  if (!listen.ok())
+    return absl::InvalidArgumentError(absl::StrCat("--listen: ", listen.status().message()));
   const std::string& host = listen->host;
   const bool loopback = host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
   if (loopback || options.insecure) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("--listen=", options.listen, " would let everybody who reaches that address read and write: kvd does "
+      absl::StrCat("--listen=", options.listen,
+                   " would let everybody who reaches that address read and write: kvd does "
                    "not ask RDMA clients who they are; add --insecure if the network is trusted"));
 }
 
 absl::Status CheckTransports(const KvdOptions& options) {
   if (options.shm_path.empty() && options.listen.empty()) {
-    return absl::InvalidArgumentError("--shm= without --listen leaves no transport on which kvd could be reached");
+    return absl::InvalidArgumentError(
+        "--shm= without --listen leaves no transport on which kvd could be reached");
   }
   if (!options.shm_path.empty()) {
     if (auto address = MakeUnixAddress(options.shm_path); !address.ok()) {
@@ -121,7 +132,8 @@ absl::Status CheckTransports(const KvdOptions& options) {
     }
   }
   if (options.listen.empty()) {
-    if (!options.device.empty()) return absl::InvalidArgumentError("--device is for RDMA: give --listen=ADDRESS:PORT too");
+    if (!options.device.empty())
+      return absl::InvalidArgumentError("--device is for RDMA: give --listen=ADDRESS:PORT too");
     return absl::OkStatus();
   }
   return CheckListen(options);
@@ -160,13 +172,15 @@ std::string DescribePlan(const KvdPlan& plan) {
   std::string text = absl::StrCat(
       "memory: ", Bytes(o.memory_bytes), ", hugepages ", NameOf(o.hugepages), "\n",
       "shared memory: ", o.shm_path.empty() ? "none" : o.shm_path, "\n", "RDMA: ",
-      o.listen.empty() ? "none" : absl::StrCat(o.listen, ", device ", o.device.empty() ? "by address" : o.device,
-                                               ", connect ", NameOf(o.connect)),
+      o.listen.empty()
+          ? "none"
+          : absl::StrCat(o.listen, ", device ", o.device.empty() ? "by address" : o.device,
+                         ", connect ", NameOf(o.connect)),
       "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
       o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
       "largest value: ", Bytes(o.max_value_bytes), "\n",
-      "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n", "clients: at most ", o.max_clients, "\n",
-      "bucket: ", Bytes(o.bucket_bytes), "\n");
+      "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n",
+      "clients: at most ", o.max_clients, "\n", "bucket: ", Bytes(o.bucket_bytes), "\n");
   for (const std::string& warning : plan.warnings)
     absl::StrAppend(&text, "warning: ", warning, "\n");
   for (const verbs::CheckResult& result : plan.checks) {

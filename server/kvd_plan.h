@@ -19,6 +19,9 @@ struct KvdPlan {
   std::vector<verbs::CheckResult> checks;
   // Why RDMA is not up, for as long as it is not.
   std::string rdma_note;
+  // Why --listen cannot be, as far as that is known beforehand, and what to do. Empty: nothing is
+  // known against it.
+  std::string cannot_listen;
 };
 
 // InvalidArgument or FailedPrecondition: one line that names flag, value and remedy. Starts

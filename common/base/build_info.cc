@@ -1,16 +1,13 @@
 #include "common/base/build_info.h"
 
-#ifndef KVD_COMMIT
-#define KVD_COMMIT unknown
-#endif
-
-#define KVD_TEXT_(token) #token
-#define KVD_TEXT(token) KVD_TEXT_(token)
-
 namespace kvd {
+
+// Holds where nothing stronger is linked: only programs have the stamp, so that a new commit does
+// not make every library and test anew.
+__attribute__((weak)) const char* StampedCommit() { return "unknown"; }
 
 std::string_view Version() { return "0.1.0"; }
 
-std::string_view Commit() { return KVD_TEXT(KVD_COMMIT); }
+std::string_view Commit() { return StampedCommit(); }
 
 }  // namespace kvd

@@ -8,9 +8,11 @@ namespace kvd {
 // "0.1.0"; semantic versioning.
 std::string_view Version();
 
-// The commit it was built from, or "unknown". A release build names it to this one file, so that
-// nothing else is compiled again for a new commit:
-//   bazel build --per_file_copt=common/base/build_info.cc@-DKVD_COMMIT=$(git rev-parse HEAD) ...
+// The commit it was built from, with "-dirty" behind it if tracked files differed from it; or
+// "unknown": built outside of a git checkout, or without :commit_stamp.
 std::string_view Commit();
+
+// Commit(), as :commit_stamp overrides it.
+const char* StampedCommit();
 
 }  // namespace kvd

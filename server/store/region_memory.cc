@@ -10,10 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/errno_status.h"
+#include "common/base/machine_memory.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/base/units.h"
-#include "server/store/machine_memory.h"
 #include "server/store/prefault.h"
 
 #if !defined(MFD_NOEXEC_SEAL)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "tests/e2e/kvd_process.h"
 #include "tests/support/temp_dir.h"
@@ -70,6 +71,16 @@ TEST_CASE("kvd: usage errors exit with 2 and one line") {
   CheckUsage({"--memory=-1"}, {"--memory=-1"});
   CheckUsage({"--memory="}, {"--memory="});
   CheckUsage({"--memory"}, {"--memory needs a value"});
+  // A flag is not swallowed as the value of the one before it.
+  CheckUsage({"--shm", "--check"},
+             {"--shm needs a value, and --check looks like a flag: --shm=PATH"});
+  CheckUsage({"-s", "-v"}, {"-s needs a value, and -v looks like a flag: --shm=PATH"});
+  CheckUsage({"--flagfile", "--check"}, {"--flagfile=PATH"});
+  for (const char* listen : {"10.0.0.1", "10.0.0.1:", "10.0.0.1:x", "fe80::1:7711", "7711"}) {
+    CheckUsage(
+        {std::string("--listen=") + listen, "--insecure"},
+        {std::string("--listen=") + listen + ": expected ADDRESS:PORT such as 10.0.0.1:7711"});
+  }
   CheckUsage({"--memory=99999999999999999999g"}, {"--memory=", "2^64"});
   CheckUsage({"--check", "--memory=abc"}, {"--memory=abc"});
   CheckUsage({"--poll=sometimes"}, {"--poll=sometimes", "adaptive, busy, event"});
@@ -100,6 +111,34 @@ TEST_CASE(
   CHECK(std::filesystem::exists(dir.Join("file")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("file.lock")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
+}
+
+TEST_CASE("kvd: --listen without an RDMA device is found out before memory is taken") {
+  std::error_code none;
+  for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband", none)) {
+    KVD_SKIP("this machine has " + device.path().filename().string());
+  }
+  TempDir dir;
+  // One line: the one about the region, which is logged once it is taken, does not come before it.
+  CheckCannotStart({"--shm=" + dir.Join("s"), "--listen=127.0.0.1:7711"}, {"RDMA"});
+  const Ended ended = RunKvd({"--shm=" + dir.Join("s"), "--listen=127.0.0.1:7711"});
+  CHECK_THAT(ended.err, Catch::StartsWith("kvd: cannot start: --listen=127.0.0.1:7711: ") &&
+                            Catch::EndsWith("; or leave --listen out: shared memory needs no "
+                                            "device\n"));
+  CHECK_THAT(ended.err, Catch::Contains("to try Soft-RoCE") || Catch::Contains("--device="));
+}
+
+TEST_CASE("kvd --help names the suffixes of sizes, and each exit status") {
+  const std::string help = RunKvd({"--help"}).out;
+  std::string line;
+  for (std::istringstream lines(help); std::getline(lines, line);) {
+    if (line.find("=BYTES") == std::string::npos || line.find("bucket") != std::string::npos)
+      continue;
+    CHECK_THAT(line, Catch::Contains("suffixes k, m, g, t"));
+  }
+  for (const char* status : {"0 done", "1 cannot start", "2 usage", "78 --check failed"}) {
+    CHECK_THAT(help, Catch::Contains(status));
+  }
 }
 
 TEST_CASE("kvd: hugepages that must be there and are not are counted in the message") {

@@ -55,6 +55,8 @@ class BenchRun {
   ExitCode Execute() {
     const absl::StatusOr<StoreMaker> stores = program_.stores(report_.options);
     if (!stores.ok()) return Fail("flags", cli::UsageFailure(ToStd(stores.status().message())));
+    // Before the run, which may be a long one, rather than at its end.
+    if (const ExitCode opened = OpenFiles(); opened != ExitCode::kDone) return opened;
     report_.target = program_.target(report_.options);
     report_.machine = ThisMachine();
     report_.rdma = RdmaPathTo(report_.target, report_.options.client.rdma_device);
@@ -116,13 +118,36 @@ class BenchRun {
     return result.interrupted ? ExitCode::kInterrupted : ExitCode::kDone;
   }
 
+  // Opens --json, and sees whether files can be made where --hgrm is to have them.
+  ExitCode OpenFiles() {
+    const Options& options = report_.options;
+    if (!options.json.empty() && options.json != "-") {
+      absl::StatusOr<std::unique_ptr<cli::OutputFile>> file = cli::OutputFile::Create(options.json);
+      if (!file.ok()) return Fail("json", cli::LocalIoFailure(file.status()));
+      json_ = *std::move(file);
+    }
+    if (!options.hgrm.empty()) {
+      const auto probe = cli::OutputFile::Create(options.hgrm + ".hgrm");
+      if (!probe.ok()) return Fail("hgrm", cli::LocalIoFailure(probe.status()));
+    }
+    return ExitCode::kDone;
+  }
+
+  absl::Status WriteJson() {
+    const std::string text = JsonText(report_);
+    if (json_ == nullptr) {
+      console_.out.Write(text);
+      return absl::OkStatus();
+    }
+    json_->sink().Write(text);
+    return json_->Commit();
+  }
+
   ExitCode WriteFiles() {
     if (report_.runs.empty()) return ExitCode::kDone;
     if (!report_.options.json.empty()) {
-      if (const absl::Status status = WriteTo(report_.options.json, JsonText(report_));
-          !status.ok()) {
-        return Fail("json", cli::LocalIoFailure(status));
-      }
+      const absl::Status status = WriteJson();
+      if (!status.ok()) return Fail("json", cli::LocalIoFailure(status));
     }
     if (report_.options.hgrm.empty()) return ExitCode::kDone;
     for (size_t i = 0; i < kOperations; ++i) {
@@ -134,7 +159,7 @@ class BenchRun {
             report_.options.all_sizes ? absl::StrCat(".", run.workload.value_sizes.text()) : "";
         const std::string path = absl::StrCat(
             report_.options.hgrm, ".", ToAbsl(NameOf(static_cast<Operation>(i))), size, ".hgrm");
-        if (const absl::Status status = WriteTo(path, HgrmText(times)); !status.ok()) {
+        if (const absl::Status status = WriteFile(path, HgrmText(times)); !status.ok()) {
           return Fail("hgrm", cli::LocalIoFailure(status));
         }
       }
@@ -142,11 +167,7 @@ class BenchRun {
     return ExitCode::kDone;
   }
 
-  absl::Status WriteTo(const std::string& path, const std::string& text) {
-    if (path == "-") {
-      console_.out.Write(text);
-      return absl::OkStatus();
-    }
+  static absl::Status WriteFile(const std::string& path, const std::string& text) {
     KVD_ASSIGN_OR_RETURN(const std::unique_ptr<cli::OutputFile> file,
                          cli::OutputFile::Create(path));
     file->sink().Write(text);
@@ -163,6 +184,7 @@ class BenchRun {
   const Program& program_;
   cli::Console& console_;
   Report report_;
+  std::unique_ptr<cli::OutputFile> json_;  // null: standard output, or none
 };
 
 ExitCode FailUsage(const Program& program, cli::Console& console, std::string_view wrong) {

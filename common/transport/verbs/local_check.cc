@@ -20,8 +20,16 @@ std::vector<CheckResult> CheckRdma(const LocalFacts& facts, const LocalNeeds& ne
 
 std::vector<CheckResult> CheckLocal(const LocalFacts& facts, const LocalNeeds& needs) {
   std::vector<CheckResult> results = CheckRdma(facts, needs);
+  results.push_back(CheckMemory(facts, needs));
   if (needs.hugepages != HugepageNeed::kNone) results.push_back(CheckHugepages(facts, needs));
   return results;
+}
+
+std::string WhyNoDevice(const LocalFacts& facts, const LocalNeeds& needs) {
+  LocalNeeds required = needs;
+  required.rdma_required = true;
+  CheckResults results;
+  return CheckDevices(facts, required, results) ? "" : TextOf(results.front());
 }
 
 std::string WhyNoRdma(const LocalFacts& facts, const LocalNeeds& needs) {

@@ -36,9 +36,16 @@ struct LocalNeeds {
 // Every check that has something to look at, in the order in which their causes build on each
 // other: the first that failed is the one to see to.
 std::vector<CheckResult> CheckRdma(const LocalFacts& facts, const LocalNeeds& needs);
+// Whether the machine has so much memory; of pages that are in the kernel's pool of hugepages, or
+// of others.
+CheckResult CheckMemory(const LocalFacts& facts, const LocalNeeds& needs);
 CheckResult CheckHugepages(const LocalFacts& facts, const LocalNeeds& needs);
-// Both.
+// All of them.
 std::vector<CheckResult> CheckLocal(const LocalFacts& facts, const LocalNeeds& needs);
+
+// Why there is no device at all, or not the one that is named, "<found>; <remedy>": nothing can
+// be served by RDMA then. Empty: there is one.
+std::string WhyNoDevice(const LocalFacts& facts, const LocalNeeds& needs);
 
 // What RDMA lacks on this machine, "<found>; <remedy>" in one line; empty if nothing.
 std::string WhyNoRdma(const LocalFacts& facts, const LocalNeeds& needs);

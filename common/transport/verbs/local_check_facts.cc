@@ -57,6 +57,7 @@ LocalFacts GatherLocalFacts() {
   if (!facts.listing.devices.empty()) facts.device_files.push_back(TryOpen(kRdmaCmPath));
   facts.namespace_mode = ReadNamespaceMode();
   facts.addresses = InterfaceAddresses();
+  facts.memory = ReadMachineMemory();
   rlimit limit = {};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_max != RLIM_INFINITY) {
     facts.memlock_limit_bytes = limit.rlim_max;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/machine_memory.h"
 #include "common/transport/verbs/device_info.h"
 
 namespace kvd::verbs {
@@ -40,6 +41,7 @@ struct LocalFacts {
   NamespaceMode namespace_mode = NamespaceMode::kUnknown;
   std::vector<InterfaceAddress> addresses;
 
+  MachineMemory memory;
   uint64_t memlock_limit_bytes = UINT64_MAX;  // the hard limit, up to which a process can go
   bool memlock_unlimited = false;             // CAP_IPC_LOCK, which the limit does not bind
 

@@ -9,6 +9,13 @@ namespace {
 
 constexpr uint64_t kHugepageBytes = 2 * kMiB;
 
+// Of the kernel's pools, whose pages are no part of the memory that is available otherwise.
+bool FitsHugepages(const LocalFacts& facts, const LocalNeeds& needs) {
+  return needs.hugepages != HugepageNeed::kNone &&
+         (facts.hugepages_free >= needs.memory_bytes / kHugepageBytes ||
+          facts.gigantic_free > needs.memory_bytes / kGiB);
+}
+
 }  // namespace
 
 void CheckMemlock(const LocalFacts& facts, const LocalNeeds& needs, CheckResults& results) {
@@ -42,6 +49,22 @@ void CheckRegionSize(const LocalFacts& facts, const LocalNeeds& needs, CheckResu
                       FormatBytes(device.max_mr_bytes), " at once"),
          absl::StrCat("--memory=", device.max_mr_bytes, " or less, or another --device")});
   }
+}
+
+CheckResult CheckMemory(const LocalFacts& facts, const LocalNeeds& needs) {
+  CheckResult result;
+  result.check = "memory";
+  result.found = absl::StrCat("need ", FormatBytes(needs.memory_bytes));
+  if (facts.memory.total_bytes == 0) return result;  // nobody can tell
+  absl::StrAppend(&result.found, ", ", facts.memory.Describe());
+  const uint64_t usable = facts.memory.usable_bytes();
+  if (needs.memory_bytes <= usable || FitsHugepages(facts, needs)) return result;
+  result.outcome = CheckOutcome::kFailed;
+  result.remedy = absl::StrCat("--memory=", usable / kMiB, "m or less, or ",
+                               usable == facts.memory.available_bytes
+                                   ? "a machine with more"
+                                   : "raise that limit (docker --memory, systemd MemoryMax)");
+  return result;
 }
 
 CheckResult CheckHugepages(const LocalFacts& facts, const LocalNeeds& needs) {

@@ -187,11 +187,17 @@ def errors():
             (("extra",), 2, "one argument too many"),
             (("--server=shm:/nonexistent/kvd.sock",), 3, "/nonexistent/kvd.sock"),
             (("--keys=2000000", "--value_size=1k"), 5, "load: "),
-            (("--keys=10", "-n", "10", "--warmup=0", "--json=/nonexistent/x"), 7, "/nonexistent/x")):
+            (("--json=/nonexistent/x",), 7, "/nonexistent/x"),
+            (("--json=/",), 7, "cannot open /"),
+            (("--hgrm=/nonexistent/x",), 7, "/nonexistent/x"),
+            (("--keys", "--hex"), 2, "--keys needs a value, and --hex looks like a flag"),
+            (("--nonsense",), 2, "unknown flag --nonsense; see 'kvbench --help'")):
         result = bench.run(*flags)
         check_equal(result.exit, status, flags, result.err)
         check(words in result.err, flags, result.err)
         check(result.err.startswith("kvbench: ") and result.err.count("\n") == 1, flags, result.err)
+        # Before anything was measured.
+        check_equal(result.out, b"", flags)
     kvcli.ok("flush", "--yes")
 
 

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "common/base/checksum.h"
+#include "common/base/machine_memory.h"
 #include "common/base/mapped_memory.h"
 #include "common/base/unique_fd.h"
 #include "common/base/units.h"
-#include "server/store/machine_memory.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
 

@@ -9,6 +9,7 @@
 namespace kvd::verbs::test {
 namespace {
 
+constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 LocalNeeds Required() {
@@ -186,6 +187,47 @@ TEST_CASE("Local check: a region larger than the device can register") {
   facts.listing.devices[1].max_mr_bytes = uint64_t{1} << 36;
   CheckFailed(facts, needs, "memory region of rxeb", {"need 128 GiB", "64 GiB"},
               {"--memory=68719476736"});
+}
+
+TEST_CASE("Local check: more memory than the machine has is a failure, hugepages aside") {
+  LocalFacts facts = MakeFacts();
+  facts.hugepages_total = facts.hugepages_free = 0;
+  facts.memory.total_bytes = 23 * kGiB;
+  facts.memory.available_bytes = 22 * kGiB;
+  LocalNeeds needs;
+  needs.memory_bytes = 64 * kGiB;
+  needs.hugepages = HugepageNeed::kPreferred;
+  CheckResult result = Worst(facts, needs, "memory");
+  CHECK(result.outcome == CheckOutcome::kFailed);
+  CHECK(result.found == "need 64 GiB, 22 GiB of 23 GiB are available");
+  CHECK(result.remedy == "--memory=22528m or less, or a machine with more");
+  facts.memory.limit_bytes = 2 * kGiB;
+  facts.memory.limit_name = "/sys/fs/cgroup/memory.max";
+  result = Worst(facts, needs, "memory");
+  CHECK_THAT(result.remedy, Catch::StartsWith("--memory=2048m or less, or raise that limit"));
+  // Of the kernel's pool, which is not among what is available.
+  facts.hugepages_free = 32 * 1024;
+  CHECK(Worst(facts, needs, "memory").outcome == CheckOutcome::kOk);
+  needs.hugepages = HugepageNeed::kNone;
+  CHECK(Worst(facts, needs, "memory").outcome == CheckOutcome::kFailed);
+  needs.memory_bytes = kGiB;
+  CHECK(Worst(facts, needs, "memory").outcome == CheckOutcome::kOk);
+  facts.memory = {};
+  needs.memory_bytes = 64 * kGiB;
+  CHECK(Worst(facts, needs, "memory").outcome == CheckOutcome::kOk);
+}
+
+TEST_CASE("Local check: why there is no device to listen on, with what to do") {
+  LocalFacts facts = MakeFacts();
+  LocalNeeds needs;
+  CHECK(WhyNoDevice(facts, needs).empty());
+  needs.device = "mlx5_0";
+  CHECK(WhyNoDevice(facts, needs) == "there is no RDMA device mlx5_0; name one of rxea, rxeb");
+  needs.device = "";
+  facts = {};
+  facts.listing.list_errno = ENOSYS;
+  CHECK_THAT(WhyNoDevice(facts, needs),
+             Catch::StartsWith("no RDMA support in this kernel; to try Soft-RoCE: modprobe"));
 }
 
 TEST_CASE("Local check: hugepages needed against those free, by node") {

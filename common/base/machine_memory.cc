@@ -1,4 +1,4 @@
-#include "server/store/machine_memory.h"
+#include "common/base/machine_memory.h"
 
 #include <algorithm>
 #include <fstream>
