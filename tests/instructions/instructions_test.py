@@ -16,8 +16,8 @@ import sys
 import tempfile
 
 
-def count(driver):
-    """Instructions per operation by case."""
+def dumps(driver):
+    """What callgrind wrote of each case: its name, its operations, its interruptions, the text."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run(
             ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--dump-instr=no",
@@ -25,21 +25,27 @@ def count(driver):
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if run.returncode != 0:
             sys.exit(f"{driver} under valgrind: exit status {run.returncode}\n{run.stdout}")
-        counts = {}
-        interrupted = {}
         for path in glob.glob(f"{folder}/out.*"):
-            with open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8", errors="replace") as file:
                 text = file.read()
             trigger = re.search(r"^desc: Trigger: Client Request: (\d+) (\d+) (.*)$", text, re.M)
-            total = re.search(r"^(?:summary|totals): (\d+)", text, re.M)
-            if trigger and total:
+            if trigger:
                 operations, interruptions, name = trigger.groups()
-                counts[name] = int(total.group(1)) / int(operations)
-                interrupted[name] = int(interruptions) / int(operations)
-        # What switching the counting off and on again costs is not kvd's.
-        price = counts.pop("interruption")
-        del interrupted["interruption"]
-        return {name: counts[name] - price * interrupted[name] for name in interrupted}
+                yield name, int(operations), int(interruptions), text
+
+
+def count(driver):
+    """Instructions per operation by case."""
+    counts = {}
+    interrupted = {}
+    for name, operations, interruptions, text in dumps(driver):
+        total = re.search(r"^(?:summary|totals): (\d+)", text, re.M)
+        counts[name] = int(total.group(1)) / operations
+        interrupted[name] = interruptions / operations
+    # What switching the counting off and on again costs is not kvd's.
+    price = counts.pop("interruption")
+    del interrupted["interruption"]
+    return {name: counts[name] - price * interrupted[name] for name in interrupted}
 
 
 def judge(counts, recorded):

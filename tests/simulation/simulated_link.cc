@@ -10,8 +10,6 @@
 
 namespace kvd::test {
 
-using Uncounted = Counting::Uncounted;
-
 void FrameQueue::Push(const FrameParts& frame) {
   std::vector<std::byte> bytes;
   if (!spare_.empty()) {
@@ -40,46 +38,48 @@ void SimulatedEndpoint::Open(std::shared_ptr<SimulatedLink> link) {
 }
 
 size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
-  const Uncounted uncounted;
-  told_.clear();
-  size_t count = 0;
-  for (; count < events.size() && !pulled_.empty(); pulled_.pop_back()) {
-    events[count++] = pulled_.back();
-  }
-  for (auto at = channels_.begin(); at != channels_.end() && count < events.size();) {
-    Channel& channel = at->second;
-    SimulatedLink& link = *channel.link;
-    ServerEvent event;
-    event.channel = at->first;
-    if (!channel.announced) {
-      channel.announced = true;
-      event.kind = ServerEvent::Kind::kOpened;
-      event.hello = &link.hello;
-      event.peer = &link.peer;
-      event.session_id = link.welcome.session_id;
-      events[count++] = event;
-    } else if (link.over()) {
-      event.kind = ServerEvent::Kind::kClosed;
-      event.error = link.server_status.ok() ? &link.client_status : &link.server_status;
-      events[count++] = event;
-      told_.push_back(channel.link);
-      on_gone_(link.welcome.session_id);
-      at = channels_.erase(at);
-      continue;
-    } else if (!link.requests.empty()) {
-      event.kind = ServerEvent::Kind::kRequest;
-      event.frame = link.requests.Pop();
-      events[count++] = event;
+  return Counting::Uncounted([&]() {
+    told_.clear();
+    size_t count = 0;
+    for (; count < events.size() && !pulled_.empty(); pulled_.pop_back()) {
+      events[count++] = pulled_.back();
     }
-    ++at;
-  }
-  return count;
+    for (auto at = channels_.begin(); at != channels_.end() && count < events.size();) {
+      Channel& channel = at->second;
+      SimulatedLink& link = *channel.link;
+      ServerEvent event;
+      event.channel = at->first;
+      if (!channel.announced) {
+        channel.announced = true;
+        event.kind = ServerEvent::Kind::kOpened;
+        event.hello = &link.hello;
+        event.peer = &link.peer;
+        event.session_id = link.welcome.session_id;
+        events[count++] = event;
+      } else if (link.over()) {
+        event.kind = ServerEvent::Kind::kClosed;
+        event.error = link.server_status.ok() ? &link.client_status : &link.server_status;
+        events[count++] = event;
+        told_.push_back(channel.link);
+        on_gone_(link.welcome.session_id);
+        at = channels_.erase(at);
+        continue;
+      } else if (!link.requests.empty()) {
+        event.kind = ServerEvent::Kind::kRequest;
+        event.frame = link.requests.Pop();
+        events[count++] = event;
+      }
+      ++at;
+    }
+    return count;
+  });
 }
 
 void SimulatedEndpoint::Reply(ChannelId channel, const FrameParts& frame) {
-  const Uncounted uncounted;
-  const auto found = channels_.find(channel);
-  if (found != channels_.end()) found->second.link->replies.Push(frame);
+  return Counting::Uncounted([&]() {
+    const auto found = channels_.find(channel);
+    if (found != channels_.end()) found->second.link->replies.Push(frame);
+  });
 }
 
 absl::Status SimulatedEndpoint::Pull(ChannelId channel, const PullSource& source, std::byte* into,
@@ -145,57 +145,62 @@ void SimulatedChannel::Free(const TransferBuffer& buffer) {
 }
 
 absl::Status SimulatedChannel::PostReads(std::span<const ReadOp> ops) {
-  const Uncounted uncounted;
-  if (!link_->client_status.ok()) return link_->client_status;
-  if (posted_.size() + ops.size() > kReadsMax) return absl::ResourceExhaustedError("READ depth");
-  for (const ReadOp& op : ops) {
-    const uint64_t offset = ToBytes(op.offset);
-    if (offset > link_->region.size() || op.length > link_->region.size() - offset) {
-      return absl::InvalidArgumentError("a READ outside of the region");
+  return Counting::Uncounted([&]() -> absl::Status {
+    if (!link_->client_status.ok()) return link_->client_status;
+    if (posted_.size() + ops.size() > kReadsMax) return absl::ResourceExhaustedError("READ depth");
+    for (const ReadOp& op : ops) {
+      const uint64_t offset = ToBytes(op.offset);
+      if (offset > link_->region.size() || op.length > link_->region.size() - offset) {
+        return absl::InvalidArgumentError("a READ outside of the region");
+      }
     }
-  }
-  posted_.insert(posted_.end(), ops.begin(), ops.end());
-  return absl::OkStatus();
+    posted_.insert(posted_.end(), ops.begin(), ops.end());
+    return absl::OkStatus();
+  });
 }
 
 size_t SimulatedChannel::PollReads(std::span<ReadCompletion> completions) {
-  const Uncounted uncounted;
-  const size_t count = std::min(completions.size(), posted_.size());
-  for (size_t i = 0; i < count; ++i) {
-    const ReadOp& op = posted_[i];
-    std::memcpy(op.into, link_->region.data() + ToBytes(op.offset), op.length);
-    completions[i] = {op.id, true};
-  }
-  posted_.erase(posted_.begin(), posted_.begin() + static_cast<ptrdiff_t>(count));
-  return count;
+  return Counting::Uncounted([&]() {
+    const size_t count = std::min(completions.size(), posted_.size());
+    for (size_t i = 0; i < count; ++i) {
+      const ReadOp& op = posted_[i];
+      std::memcpy(op.into, link_->region.data() + ToBytes(op.offset), op.length);
+      completions[i] = {op.id, true};
+    }
+    posted_.erase(posted_.begin(), posted_.begin() + static_cast<ptrdiff_t>(count));
+    return count;
+  });
 }
 
 absl::Status SimulatedChannel::Send(const FrameParts& frame) {
-  const Uncounted uncounted;
-  if (!link_->client_status.ok()) return link_->client_status;
-  if (frame.bytes() > welcome_.frame_bytes) return absl::InvalidArgumentError("too long a frame");
-  if (link_->credits_taken == welcome_.credits) return absl::ResourceExhaustedError("no credit");
-  ++link_->credits_taken;
-  link_->requests.Push(frame);
-  return absl::OkStatus();
+  return Counting::Uncounted([&]() -> absl::Status {
+    if (!link_->client_status.ok()) return link_->client_status;
+    if (frame.bytes() > welcome_.frame_bytes) return absl::InvalidArgumentError("too long a frame");
+    if (link_->credits_taken == welcome_.credits) return absl::ResourceExhaustedError("no credit");
+    ++link_->credits_taken;
+    link_->requests.Push(frame);
+    return absl::OkStatus();
+  });
 }
 
 std::span<const std::byte> SimulatedChannel::PollReply() {
-  const Uncounted uncounted;
-  if (link_->replies.empty()) return {};
-  --link_->credits_taken;
-  return link_->replies.Pop();
+  return Counting::Uncounted([&]() -> std::span<const std::byte> {
+    if (link_->replies.empty()) return {};
+    --link_->credits_taken;
+    return link_->replies.Pop();
+  });
 }
 
 absl::Status SimulatedChannel::Wait(int64_t deadline_ns) {
-  const Uncounted uncounted;
-  while (posted_.empty() && link_->replies.empty()) {
-    if (!link_->client_status.ok()) return link_->client_status;
-    if (!turn_() && RealClock::Get().NowMonotonicNs() > deadline_ns) {
-      return absl::DeadlineExceededError("nobody has anything to do");
+  return Counting::Uncounted([&]() -> absl::Status {
+    while (posted_.empty() && link_->replies.empty()) {
+      if (!link_->client_status.ok()) return link_->client_status;
+      if (!turn_() && RealClock::Get().NowMonotonicNs() > deadline_ns) {
+        return absl::DeadlineExceededError("nobody has anything to do");
+      }
     }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace kvd::test

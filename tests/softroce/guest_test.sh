@@ -85,8 +85,14 @@ reported=$(KVD_RDMA_DEVICES=real_0 "$folder/run_in_guest.sh" --two-devices -- \
   bash -c 'echo "$KVD_RDMA_DEVICES" "$@"' name 'an argument')
 check "a machine with devices of its own runs the test itself" test "$reported" = "real_0 an argument"
 
-# Most of the guest's inside, in one boot.
+# shellcheck disable=SC2016  # expanded in the guest
 mkdir "$work/share"
+reported=$(TEST_TIMEOUT=300 "$folder/run_in_guest.sh" "--share=$work/share" -- \
+  bash -c 'echo once more >>"$1"/guests; [[ $(wc -l <"$1"/guests) -gt 1 ]] || exit 75; exit 3' name "$work/share")
+check "a test whose guest's kernel is lost is run in another one" test $? -eq 3
+check "which is told" grep -q "kernel of guest 1" <<<"$reported"
+
+# Most of the guest's inside, in one boot.
 echo "from the host" >"$work/share/host"
 export KVD_GUEST_TEST_VARIABLE='with spaces and "quotes"'
 "$folder/guest.sh" --two-devices --hugepages=16 --timeout=200 "--share=$work/share" \

@@ -1,18 +1,28 @@
 #!/usr/bin/env bash
-# Prints what every process does but those of the kernel, for a guest whose command does not end: each
-# thread's state and its place in the kernel, and in the program where gdb is installed.
+# Prints what every thread does, for a guest whose command does not end: first where in the kernel it
+# is, of the kernel's own threads those that cannot be interrupted; then, where gdb is installed, where in
+# the program.
 set -u
 
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
+  [[ $pid -ne 1 && $pid -ne $$ ]] || continue
   words=$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)
-  [[ -n $words && $pid -ne 1 && $pid -ne $$ ]] || continue
-  echo "process $pid: ${words:0:200}"
+  told=0
   for task in "$process"/task/*; do
-    echo "  thread ${task##*/} $(sed -n 's/^State:\t//p' "$task/status" 2>/dev/null)"
+    state=$(sed -n 's/^State:\t//p' "$task/status" 2>/dev/null)
+    [[ -n $words || $state == D* ]] || continue
+    ((told++)) || echo "process $pid: ${words:0:200}"
+    echo "  thread ${task##*/} $(cat "$task/comm" 2>/dev/null) $state"
     head -n 12 "$task/stack" 2>/dev/null | sed 's/^/    /'
   done
-  command -v gdb >/dev/null || continue
+done
+
+command -v gdb >/dev/null || exit 0
+for process in /proc/[0-9]*; do
+  pid=${process#/proc/}
+  [[ $pid -ne 1 && $pid -ne $$ && -n $(head -c 1 "$process/cmdline" 2>/dev/null | tr '\0' ' ') ]] || continue
+  echo "in the program of process $pid:"
   timeout 20 gdb -nx -batch -p "$pid" -ex 'thread apply all backtrace 16' 2>/dev/null |
     grep -E '^(#|Thread )' | cut -c1-240 | sed 's/^/    /'
 done

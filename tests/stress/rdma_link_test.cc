@@ -151,16 +151,16 @@ bool KernelConnects(const RdmaEnvironment& environment) {
   return std::system((server + tries).c_str()) == 0;
 }
 
-void RenewDevices(const RdmaEnvironment& environment) {
-  for (const RdmaSide& side : environment.sides) {
-    REQUIRE(std::system(("timeout 30 rdma link del " + side.device).c_str()) == 0);
-    REQUIRE(std::system(
-                ("rdma link add " + side.device + " type rxe netdev " + side.netdev).c_str()) == 0);
-  }
+// Its devices cannot be renewed either, for it may never give them back: the test begins anew in
+// another guest (tests/softroce/run_in_guest.sh).
+[[noreturn]] void AskForAnotherGuest(const std::string& netdev) {
+  std::cout << "the kernel itself connects nobody any more after " << netdev << " was down"
+            << std::endl;
+  constexpr int kKernelIsLost = 75;
+  std::_Exit(kKernelIsLost);
 }
 
-// False: the kernel can connect nobody afterwards.
-bool LinkGoesDownAndUp(RdmaRig& rig, const std::string& netdev) {
+void LinkGoesDownAndUp(RdmaRig& rig, const std::string& netdev) {
   const auto local = ConnectTo(rig.kvd);
   Loads loads;
   for (uint64_t key = 0; key < 3; ++key)
@@ -175,7 +175,7 @@ bool LinkGoesDownAndUp(RdmaRig& rig, const std::string& netdev) {
     KVD_REQUIRE_OK(local->Put("local", "goes on"));
   }
   const bool go_on = AllDo(loads, 50);
-  if (!go_on && !KernelConnects(rig.environment)) return false;
+  if (!go_on && !KernelConnects(rig.environment)) AskForAnotherGuest(netdev);
   REQUIRE(go_on);
   std::string after;
   const bool same = Eventually([&] { return (after = Resources()) == before; });
@@ -194,7 +194,6 @@ bool LinkGoesDownAndUp(RdmaRig& rig, const std::string& netdev) {
   // And anybody new is served.
   KVD_REQUIRE_OK(rig.ConnectOverWire()->Put("new", "value"));
   CHECK(rig.kvd.Terminate() == 0);
-  return true;
 }
 
 }  // namespace
@@ -203,21 +202,13 @@ TEST_CASE(
     "RDMA link: one that goes down under load ends sessions; after it is up clients go on by "
     "themselves") {
   const bool of_clients = GENERATE(true, false);
-  for (bool again : {false, true}) {
-    RdmaRig rig;
-    const RdmaEnvironment& environment = rig.environment;
-    if (!environment.disposable || environment.sides.size() < 2)
-      KVD_SKIP("links of this machine are left alone");
-    const std::string netdev =
-        of_clients ? environment.client().netdev : environment.server().netdev;
-    CAPTURE(netdev);
-    if (LinkGoesDownAndUp(rig, netdev)) return;
-    std::cout << "the kernel itself connects nobody any more after " << netdev
-              << " was down; the devices are renewed\n";
-    REQUIRE_FALSE(again);
-    rig.kvd.Kill();
-    RenewDevices(environment);
-  }
+  RdmaRig rig;
+  const RdmaEnvironment& environment = rig.environment;
+  if (!environment.disposable || environment.sides.size() < 2)
+    KVD_SKIP("links of this machine are left alone");
+  const std::string netdev = of_clients ? environment.client().netdev : environment.server().netdev;
+  CAPTURE(netdev);
+  LinkGoesDownAndUp(rig, netdev);
 }
 
 TEST_CASE(
