@@ -133,6 +133,7 @@ class Poller {
   void Handle(const ServerEvent& event);
   void Decode(const ServerEvent& event);
   void ExecuteBatch();
+  void Prefetch(std::span<const Decoded> batch) const;
   uint32_t OwnerOf(const Decoded& decoded) const;
   void Execute(Decoded& decoded);
   void ExecuteHere(const Decoded& decoded);

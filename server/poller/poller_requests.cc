@@ -38,10 +38,8 @@ void Poller::Decode(const ServerEvent& event) {
   decoded.hash = 0;
   decoded.owner = index_;
   if (decoded.error != nullptr) return;
-  const bool has_key = HasKey(decoded.request);
-  if (has_key) decoded.hash = HashKey(decoded.request.key, hash_seed_);
+  if (HasKey(decoded.request)) decoded.hash = HashKey(decoded.request.key, hash_seed_);
   decoded.owner = OwnerOf(decoded);
-  if (decoded.owner == index_ && has_key) shard_.Prefetch(decoded.hash);
 }
 
 // A cursor that names no shard is refused wherever it is executed.
@@ -54,9 +52,20 @@ uint32_t Poller::OwnerOf(const Decoded& decoded) const {
   return HasKey(decoded.request) ? ShardOf(decoded.hash, shards) : index_;
 }
 
+// The buckets of all requests are on their way before the first one is needed; one alone would wait
+// for its own in any case.
+void Poller::Prefetch(std::span<const Decoded> batch) const {
+  if (batch.size() == 1) return;
+  for (const Decoded& decoded : batch) {
+    if (decoded.hash != 0 && decoded.owner == index_) shard_.Prefetch(decoded.hash);
+  }
+}
+
 void Poller::ExecuteBatch() {
   shard_.RefreshClock();
-  for (Decoded& decoded : std::span(batch_).first(std::exchange(batched_, 0))) {
+  const auto batch = std::span(batch_).first(std::exchange(batched_, 0));
+  Prefetch(batch);
+  for (Decoded& decoded : batch) {
     Guard(decoded.channel, [&] { Execute(decoded); });
   }
 }
