@@ -119,7 +119,7 @@ check "and its own output" grep -qaF second "$work/output"
 
 run --timeout=1 -- bash -c 'echo before; exec sleep 1000'
 check "a command that takes too long: 124" ended 124 "more than 1 s"
-check "and what it does is told" grep -qE '^process [0-9]+: sleep 1000' "$work/errors"
+check "and what it does is told" grep -qE '^process [0-9]+, child of 1: sleep 1000' "$work/errors"
 check "and where in the kernel it is" grep -q 'nanosleep' "$work/errors"
 check "what it printed until then is passed on" output_is 'before\n'
 

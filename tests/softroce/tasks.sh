@@ -7,12 +7,14 @@ set -u
 for process in /proc/[0-9]*; do
   pid=${process#/proc/}
   [[ $pid -ne 1 && $pid -ne $$ ]] || continue
+  # One that ends has no words any more; the kernel's own are children of thread 2.
   words=$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)
+  parent=$(sed -n 's/^PPid:\t//p' "$process/status" 2>/dev/null)
   told=0
   for task in "$process"/task/*; do
     state=$(sed -n 's/^State:\t//p' "$task/status" 2>/dev/null)
-    [[ -n $words || $state == D* ]] || continue
-    ((told++)) || echo "process $pid: ${words:0:200}"
+    [[ $pid -ne 2 && $parent != 2 || $state == D* ]] || continue
+    ((told++)) || echo "process $pid, child of $parent: ${words:0:200}"
     echo "  thread ${task##*/} $(cat "$task/comm" 2>/dev/null) $state"
     head -n 12 "$task/stack" 2>/dev/null | sed 's/^/    /'
   done
