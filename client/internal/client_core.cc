@@ -216,6 +216,7 @@ absl::Status ClientCore::UseGetReply(std::string_view key, const Request& reques
 absl::Status ClientCore::Call(Request& request, int64_t deadline_ns) {
   KVD_RETURN_IF_ERROR(Ready(deadline_ns));
   connection_.requests().Submit(request);
+  connection_.Advance();
   Await(std::span(&request, 1), deadline_ns);
   return request.status;
 }
@@ -223,11 +224,9 @@ absl::Status ClientCore::Call(Request& request, int64_t deadline_ns) {
 void ClientCore::Await(std::span<Request> requests, int64_t deadline_ns) {
   for (Request& request : requests) {
     while (!request.done) {
+      const bool in_time = connection_.Wait(deadline_ns).ok();
       connection_.Advance();
-      if (request.done) break;
-      if (connection_.Wait(deadline_ns).ok()) continue;
-      connection_.Advance();
-      if (request.done) break;
+      if (in_time || request.done) continue;
       request.status =
           StatusOfWithdrawn(connection_.requests().Withdraw(request), request.header.opcode,
                             connection_.connector().last_error());

@@ -130,6 +130,12 @@ class ClientCore : Connection::Listener {
 
   static constexpr int64_t kDeadlineUnknown = 0;  // it takes a look at the clock
 
+  // Whether Ready has nothing to do.
+  bool ReadyAtOnce() {
+    return !forked() && connection_.session() != nullptr &&
+           connection_.session()->target_index == 0;
+  }
+
   // What the quick way of a GET has done already when it gives up.
   struct Begun {
     int64_t deadline_ns = kDeadlineUnknown;
@@ -192,7 +198,8 @@ class ClientCore : Connection::Listener {
   void MultiGetInWindow(Session& session, std::span<const std::string_view> keys,
                         std::span<GetResult> results, const OperationOptions& options);
   absl::Status GetOne(std::string_view key, GetResult& result, const OperationOptions& options);
-  // Ready, and for a time to live also with the server's clock as it is now, asked for if what is known of it is old or poor.
+  // Ready, and for a time to live also with the server's clock as it is now, asked for if what is
+  // known of it is old or poor.
   absl::Status ReadyToWrite(const WriteOptions& options, int64_t deadline_ns);
   // Checks key, payload and options of a write and fills its header.
   absl::Status Prepare(Opcode opcode, std::string_view key, std::string_view payload,

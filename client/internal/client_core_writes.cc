@@ -32,19 +32,36 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
     }
   }
   const ServerClock& clock = connection_.clock();
-  const int64_t error_us = clock.ErrorNs(RealClock::Get().NowMonotonicNs()) / 1000 + 1;
+  int64_t error_us = 0;
+  if (options.ttl.count() != 0)
+    error_us = clock.ErrorNs(RealClock::Get().NowMonotonicNs()) / 1000 + 1;
   return FillHeader(opcode, options, clock, error_us, header);
 }
 
 absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload,
                                uint64_t argument, const WriteOptions& options, Request& request) {
-  const int64_t deadline_ns = DeadlineNs(options.deadline, payload.size());
-  KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
+  int64_t deadline_ns = kDeadlineUnknown;
+  if (options.ttl.count() > 0 || !ReadyAtOnce()) {
+    deadline_ns = DeadlineNs(options.deadline, payload.size());
+    KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
+  }
   KVD_RETURN_IF_ERROR(Prepare(opcode, key, payload, options, request.header));
   request.header.argument = argument;
   request.key = key;
   request.payload = payload;
-  KVD_RETURN_IF_ERROR(CallForOk(request, deadline_ns));
+  connection_.requests().Submit(request);
+  connection_.Advance();
+  // The clock is looked at while the request is on its way.
+  if (!request.done && deadline_ns == kDeadlineUnknown) {
+    deadline_ns = DeadlineNs(options.deadline, payload.size());
+  }
+  Await(std::span(&request, 1), deadline_ns);
+  KVD_RETURN_IF_ERROR(request.status);
+  if (absl::Status status = StatusOfReply({request.reply, request.reply_payload},
+                                          {payload.size(), connection_.server_evicts()});
+      !status.ok()) {
+    return status;
+  }
   if (Session* session = connection_.session())
     session->locations.Remember(session->Hash(key), request.reply.slot);
   return absl::OkStatus();
@@ -63,6 +80,7 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
         ready.ok() ? Prepare(opcode, request.key, request.payload, options, request.header) : ready;
     if (statuses[i].ok()) connection_.requests().Submit(request);
   }
+  connection_.Advance();
   Await(requests, deadline_ns);
   for (size_t i = 0; i < requests.size(); ++i) {
     if (!statuses[i].ok()) continue;

@@ -11,8 +11,8 @@
 namespace kvd {
 namespace {
 
-// An attempt to connect gets this long even if the operation that waits for it has less: otherwise a client whose deadlines
-// are all shorter than that would never get anywhere.
+// An attempt to connect gets this long even if the operation that waits for it has less: otherwise
+// a client whose deadlines are all shorter than that would never get anywhere.
 constexpr int64_t kConnectMinNs = 50'000'000;
 constexpr int64_t kLookForBetterNs = 1'000'000'000;
 
@@ -48,13 +48,15 @@ void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
   next_look_ns_ = NowNs() + kLookForBetterNs;
   session_ = std::move(session);
   ++sessions_;
-  requests_.Attach(*session_->channel, session_->registrar, same && (welcome.flags & kWelcomeRepliesKept) != 0);
+  requests_.Attach(*session_->channel, session_->registrar,
+                   same && (welcome.flags & kWelcomeRepliesKept) != 0);
 }
 
 absl::Status Connection::TryConnect(int64_t deadline_ns) {
   const int64_t asked_ns = NowNs();
-  KVD_ASSIGN_OR_RETURN(std::unique_ptr<Session> session,
-                       connector_.Reconnect(clock_, std::max(deadline_ns, asked_ns + kConnectMinNs)));
+  KVD_ASSIGN_OR_RETURN(
+      std::unique_ptr<Session> session,
+      connector_.Reconnect(clock_, std::max(deadline_ns, asked_ns + kConnectMinNs)));
   ++reconnects_;
   Begin(std::move(session), asked_ns);
   return absl::OkStatus();
@@ -86,14 +88,16 @@ absl::Status Connection::Wait(int64_t deadline_ns) {
   }
   const absl::Status made = TryConnect(deadline_ns);
   if (made.ok()) return made;
-  // Also one whose handshake broke off, whatever that looked like: only a server that refuses will refuse again.
-  const bool worth_another =
-      absl::IsUnavailable(made) || absl::IsDeadlineExceeded(made) || absl::IsDataLoss(made) || absl::IsInternal(made);
+  // Also one whose handshake broke off, whatever that looked like: only a server that refuses will
+  // refuse again.
+  const bool worth_another = absl::IsUnavailable(made) || absl::IsDeadlineExceeded(made) ||
+                             absl::IsDataLoss(made) || absl::IsInternal(made);
   if (!worth_another || !wait_for_server_) {
     requests_.FailAll(made);
     return made;
   }
-  return NowNs() >= deadline_ns ? absl::DeadlineExceededError("no server in time") : absl::OkStatus();
+  return NowNs() >= deadline_ns ? absl::DeadlineExceededError("no server in time")
+                                : absl::OkStatus();
 }
 
 void Connection::Advance() {
@@ -102,8 +106,10 @@ void Connection::Advance() {
   session_->reader.ForgetIfDone();
   const absl::Status requested = requests_.Pump();
   TakeClock();
+  if (read.ok() && requested.ok() && !broke_format_) [[likely]]
+    return;
   if (absl::IsDataLoss(requested) || broke_format_) return End();
-  if (!read.ok() || !requested.ok()) EndIfBroken();
+  EndIfBroken();
 }
 
 void Connection::PumpRequests() {

@@ -7,7 +7,7 @@
 
 namespace kvd {
 
-absl::Status ReadQueue::Pump() {
+absl::Status ReadQueue::PumpSome() {
   if (!waiting_.empty()) KVD_RETURN_IF_ERROR(Post());
   while (posted_ != 0) {
     const size_t count = channel_.PollReads(completions_);

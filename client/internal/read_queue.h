@@ -84,13 +84,13 @@ class ReadQueue {
     waiting_.PushBack(ticket);
   }
 
-  // Nobody wants its bytes any more. It is done at once if it was not posted; otherwise soon, however long it is, without
-  // being told to anybody but an owner.
+  // Nobody wants its bytes any more. It is done at once if it was not posted; otherwise soon,
+  // however long it is, without being told to anybody but an owner.
   void GiveUp(ReadTicket& ticket);
 
-  // Posts what waits, as far as the channel has room, and takes what has completed. On an error, which is the channel's,
-  // what waits stays waiting.
-  absl::Status Pump();
+  // Posts what waits, as far as the channel has room, and takes what has completed. On an error,
+  // which is the channel's, what waits stays waiting.
+  absl::Status Pump() { return posted_ == 0 && waiting_.empty() ? absl::OkStatus() : PumpSome(); }
 
   // The quick way of one READ, if nothing else waits or is under way: posts it and polls for a
   // little while. True: it is done and ok. Otherwise `ticket.done` tells: true, nothing was posted,
@@ -128,6 +128,7 @@ class ReadQueue {
   uint64_t chains() const { return chains_; }  // doorbells so far
 
  private:
+  absl::Status PumpSome();
   absl::Status Post();
 
   static constexpr size_t kChainMax = 64;

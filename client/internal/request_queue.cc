@@ -16,7 +16,8 @@ constexpr size_t kKeptStagingBytesMax = size_t{8} << 20;
 
 absl::Status LostAnswer() {
   return absl::UnknownError(
-      "sent, and the session ended before the answer: it took effect once or not at all; read before you write again");
+      "sent, and the session ended before the answer: it took effect once or not at all; read "
+      "before you write again");
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ RequestQueue::~RequestQueue() {
   if (channel_ != nullptr) Detach();
 }
 
-void RequestQueue::Attach(ClientChannel& channel, std::shared_ptr<Registrar> registrar, bool replies_kept) {
+void RequestQueue::Attach(ClientChannel& channel, std::shared_ptr<Registrar> registrar,
+                          bool replies_kept) {
   channel_ = &channel;
   registrar_ = std::move(registrar);
   // Those that have an id stand in front, in the order in which they were sent.
@@ -63,9 +65,9 @@ void RequestQueue::Submit(Request& request) {
 
 absl::Status RequestQueue::Pump() {
   if (channel_ == nullptr) return absl::OkStatus();
-  // Replies first, for they bring credits; and also when sending failed: an answer may have come together with the end of
-  // the session.
-  KVD_RETURN_IF_ERROR(TakeReplies());
+  // Replies first, for they bring credits; where none can be there, what waits is not held up. And
+  // also when sending failed: an answer may have come together with the end of the session.
+  if (waiting_.empty() || !sent_.empty()) KVD_RETURN_IF_ERROR(TakeReplies());
   if (waiting_.empty()) return absl::OkStatus();
   const absl::Status sent = Send();
   KVD_RETURN_IF_ERROR(TakeReplies());
@@ -76,6 +78,10 @@ absl::Status RequestQueue::Send() {
   while (!waiting_.empty()) {
     const Waiting next = waiting_.front();
     const absl::Status sent = SendOne(next);
+    if (sent.ok()) [[likely]] {
+      waiting_.pop_front();
+      continue;
+    }
     if (absl::IsResourceExhausted(sent) && channel_->status().ok()) {
       if (!next.request->status.ok()) {  // no memory to stage it in
         waiting_.pop_front();
@@ -84,8 +90,7 @@ absl::Status RequestQueue::Send() {
       }
       return absl::OkStatus();  // no credit
     }
-    KVD_RETURN_IF_ERROR(sent);
-    waiting_.pop_front();
+    return sent;
   }
   return absl::OkStatus();
 }
@@ -103,7 +108,8 @@ absl::Status RequestQueue::SendOne(const Waiting& waiting) {
   TransferBuffer staged;
   if (frame.bytes() > channel_->welcome().frame_bytes) {
     TransferBuffer source;
-    auto lies = request.buffer != nullptr ? request.buffer->RegisterWith(registrar_) : Stage(request.payload);
+    auto lies = request.buffer != nullptr ? request.buffer->RegisterWith(registrar_)
+                                          : Stage(request.payload);
     if (!lies.ok()) {
       if (absl::IsResourceExhausted(lies.status())) request.status = lies.status();
       return lies.status();
@@ -148,7 +154,7 @@ void RequestQueue::Unstage(const TransferBuffer& staged) {
 }
 
 absl::Status RequestQueue::TakeReplies() {
-  for (;;) {
+  do {
     const std::span<const std::byte> frame = channel_->PollReply();
     if (frame.empty()) return absl::OkStatus();
     ReplyView reply;
@@ -156,20 +162,24 @@ absl::Status RequestQueue::TakeReplies() {
       return absl::DataLossError(absl::StrCat("the server's reply broke the format: ", error));
     }
     KVD_RETURN_IF_ERROR(TakeReply(reply));
-  }
+  } while (!sent_.empty());
+  return absl::OkStatus();
 }
 
 absl::Status RequestQueue::TakeReply(const ReplyView& reply) {
-  const auto sent = std::find_if(sent_.begin(), sent_.end(),
-                                 [&reply](const Sent& one) { return one.id == reply.header.request_id; });
-  if (sent == sent_.end()) return absl::DataLossError("the server's reply broke the format: it answers no request");
+  const auto sent = std::find_if(sent_.begin(), sent_.end(), [&reply](const Sent& one) {
+    return one.id == reply.header.request_id;
+  });
+  if (sent == sent_.end())
+    return absl::DataLossError("the server's reply broke the format: it answers no request");
   Request* const request = sent->request;
   if (!sent->staged.bytes.empty()) Unstage(sent->staged);
   *sent = std::move(sent_.back());
   sent_.pop_back();
   if (request == nullptr) return absl::OkStatus();
   if (reply.header.opcode != request->header.opcode) {
-    Finish(*request, absl::DataLossError("the server's reply broke the format: it answers another operation"));
+    Finish(*request, absl::DataLossError(
+                         "the server's reply broke the format: it answers another operation"));
     return request->status;
   }
   request->reply = reply.header;
@@ -191,8 +201,9 @@ RequestQueue::Progress RequestQueue::Withdraw(Request& request) {
     sent.request = nullptr;
     return Progress::kSent;
   }
-  const auto waiting = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [&request](const Waiting& one) { return one.request == &request; });
+  const auto waiting =
+      std::find_if(waiting_.begin(), waiting_.end(),
+                   [&request](const Waiting& one) { return one.request == &request; });
   if (waiting == waiting_.end()) {
     std::erase(finished_, &request);
     return Progress::kUnsent;
@@ -217,7 +228,8 @@ Request* RequestQueue::TakeFinished() {
 }
 
 void RequestQueue::Notify(RequestHeader header, std::string_view key, std::string_view payload) {
-  if (channel_ == nullptr || !waiting_.empty() || sent_.size() >= channel_->welcome().credits) return;
+  if (channel_ == nullptr || !waiting_.empty() || sent_.size() >= channel_->welcome().credits)
+    return;
   header.request_id = last_id_ + 1;
   header.key_len = static_cast<uint16_t>(key.size());
   header.value_len = payload.size();

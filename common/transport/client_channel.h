@@ -78,8 +78,8 @@ class ClientChannel {
   virtual absl::Status PostReads(std::span<const ReadOp> ops) = 0;
 
   // The READ with this id is not wanted any more: no more of it is fetched than is under way, so
-  // that a long one does not stand in the way of others. It still completes, and until then may land
-  // in its memory. Ids of READs that are not outstanding are ignored. Never blocks.
+  // that a long one does not stand in the way of others. It still completes, and until then may
+  // land in its memory. Ids of READs that are not outstanding are ignored. Never blocks.
   virtual void GiveUpRead(uint64_t id) = 0;
 
   // Takes completions that are there; never blocks.
@@ -90,8 +90,8 @@ class ClientChannel {
   // blocks.
   virtual absl::Status Send(const FrameParts& frame) = 0;
 
-  // The next reply, empty if none is there. Valid until the next call of PollReply. Taking it
-  // returns its credit. Never blocks.
+  // The next reply, empty if none is there. Valid until the next call of PollReply or Send. Taking
+  // it returns its credit. Never blocks.
   virtual std::span<const std::byte> PollReply() = 0;
 
   // Blocks until there may be a reply or completion to poll, the session has ended, or the

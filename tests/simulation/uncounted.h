@@ -4,6 +4,7 @@
 #include <valgrind/callgrind.h>
 
 #include <cstddef>
+#include <utility>
 
 namespace kvd::test {
 
@@ -33,16 +34,22 @@ class Counting {
   }
 
  private:
-  struct Paused {
-    Paused() { Toggle(); }
-    ~Paused() { Toggle(); }
+  // Off for as long as it lives; one inside another changes nothing.
+  class Paused {
+   public:
+    Paused() : was_on_(std::exchange(on_, false)) {
+      if (was_on_) CALLGRIND_TOGGLE_COLLECT;
+    }
+    ~Paused() {
+      if (was_on_) CALLGRIND_TOGGLE_COLLECT;
+      on_ = was_on_;
+    }
     Paused(const Paused&) = delete;
     Paused& operator=(const Paused&) = delete;
-  };
 
-  static void Toggle() {
-    if (on_) CALLGRIND_TOGGLE_COLLECT;
-  }
+   private:
+    const bool was_on_;
+  };
 
   template <typename Run>
   [[gnu::noinline]] static auto Apart(const Run& run) {

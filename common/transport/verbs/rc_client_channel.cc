@@ -237,16 +237,20 @@ absl::Status RcClientChannel::Send(const FrameParts& frame) {
                  message_bytes <= path_.qp->inline_bytes_max(), slot);
   KVD_RETURN_IF_ERROR(PostSends());
   ++outstanding_;
+  // Before the server can need the last receive, and while the request is on its way.
+  TakeBack();
   return absl::OkStatus();
 }
 
+void RcClientChannel::TakeBack() {
+  if (!lent_.has_value()) return;
+  const uint32_t slot = *std::exchange(lent_, std::nullopt);
+  if (!broken_.ok()) return;
+  if (absl::Status posted = PostReceive(slot); !posted.ok()) Break(std::move(posted));
+}
+
 std::span<const std::byte> RcClientChannel::PollReply() {
-  if (lent_.has_value()) {
-    const uint32_t slot = *std::exchange(lent_, std::nullopt);
-    if (broken_.ok()) {
-      if (absl::Status posted = PostReceive(slot); !posted.ok()) Break(std::move(posted));
-    }
-  }
+  TakeBack();
   if (replies_.empty()) Drain();
   if (replies_.empty()) return {};
   const Reply reply = replies_.front();

@@ -90,6 +90,8 @@ class RcClientChannel final : public ClientChannel {
   static int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
   absl::Status PostReceive(uint32_t slot);
+  // Posts the receive of the reply that the caller has looked at.
+  void TakeBack();
   size_t Drain();
   void Handle(const ibv_wc& completion);
   void HandleMessage(uint32_t slot, uint32_t bytes);
@@ -102,7 +104,9 @@ class RcClientChannel final : public ClientChannel {
   void TakeSocket();
 
   // Readable when the peer has gone.
-  int EndsFd() const { return path_.id.get() != nullptr ? path_.id.channel().fd() : path_.socket.get(); }
+  int EndsFd() const {
+    return path_.id.get() != nullptr ? path_.id.channel().fd() : path_.socket.get();
+  }
 
   bool SomethingToPoll() const { return !replies_.empty() || reads_.anything_to_poll(); }
   bool Spin(int64_t deadline_ns);
