@@ -8,6 +8,7 @@
 #include "client/internal/client_core.h"
 #include "client/internal/client_factory.h"
 #include "client/internal/connector.h"
+#include "client/internal/location_cache.h"
 #include "client/internal/target.h"
 #include "common/base/status_macros.h"
 
@@ -39,6 +40,11 @@ Client::~Client() {
   if (impl_ != nullptr && impl_->forked()) static_cast<void>(impl_.release());
 }
 
+absl::StatusOr<std::shared_ptr<LocationCache>> MakeLocationCache(uint64_t entries) {
+  if (entries == 0) return absl::InvalidArgumentError("a location cache has one entry at least");
+  return LocationCache::Create(entries);
+}
+
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::string_view target,
                                                         const ClientOptions& options) {
   return ClientFactory::Connect(target, options, OpenChannel);
@@ -49,10 +55,17 @@ absl::StatusOr<std::unique_ptr<Client>> ClientFactory::Connect(std::string_view 
                                                                ChannelOpener opener) {
   if (options.deadline.count() <= 0)
     return absl::InvalidArgumentError("the deadline must be longer than zero");
+  ClientOptions own = options;
+  if (own.location_cache == nullptr) {
+    KVD_ASSIGN_OR_RETURN(own.location_cache, LocationCache::Create(own.location_cache_entries));
+  } else if (own.location_cache_entries != 0) {
+    return absl::InvalidArgumentError(
+        "location_cache and location_cache_entries exclude each other: the cache has its size");
+  }
   KVD_ASSIGN_OR_RETURN(std::vector<Target> targets, ParseTargets(target));
   KVD_ASSIGN_OR_RETURN(Connector connector,
-                       Connector::Create(std::move(targets), options, std::move(opener)));
-  auto impl = std::make_unique<Client::Impl>(std::move(connector), options);
+                       Connector::Create(std::move(targets), own, std::move(opener)));
+  auto impl = std::make_unique<Client::Impl>(std::move(connector), own);
   KVD_RETURN_IF_ERROR(impl->Open(impl->DeadlineNs({})));
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }

@@ -56,6 +56,22 @@
 
 namespace kvd {
 
+class LocationCache;
+
+// Memory in which clients of several threads remember together where items lie, for
+// ClientOptions::location_cache: what one of them has read or written, the next one finds with one
+// exact read. `entries`: 1 to 2^30, 16 bytes each, rounded up to a power of two; of two keys that
+// fall on the same entry the later one stays, so four entries a key are plenty.
+//
+// Any thread may make one and give it to as many clients as it likes, of one kvd or of several;
+// they use it without locks and without waiting for each other. It goes with the last client, or
+// handle, that has it. It stays when a client connects anew: to the same kvd, and everything in it
+// is good; to one that was started anew, and nothing in it is found any more and its entries are
+// taken over one by one. Processes do not share it: after fork() the child has a copy of its own.
+//
+// INVALID_ARGUMENT: `entries` out of range. RESOURCE_EXHAUSTED: no memory.
+absl::StatusOr<std::shared_ptr<LocationCache>> MakeLocationCache(uint64_t entries);
+
 struct ClientOptions {
   // For Connect, and for each operation that does not bring its own. Values longer than 16 MiB have a second more for each
   // further 32 MiB, since this is for whatever size comes; the deadline that an operation brings is kept as it is.
@@ -69,9 +85,13 @@ struct ClientOptions {
   bool wait_for_server = true;
   // Reads each bucket whole, as over RDMA, also where the region is shared memory. To count READs, not for speed.
   bool read_whole_buckets = false;
-  // Locations of items that are remembered, 16 bytes each; rounded up to a power of two. A remembered item takes one
-  // exact read; one that has moved costs one read more, and never a wrong answer. 0: none.
+  // Locations of items that this client remembers for itself, 16 bytes each, at most 2^30; rounded
+  // up to a power of two. A remembered item takes one exact read; one that has moved costs one read
+  // more, and never a wrong answer. 0: none.
   uint32_t location_cache_entries = 0;
+  // The same, together with other clients of this process: made by MakeLocationCache, and kept by
+  // the client for as long as it lives. INVALID_ARGUMENT: both this and location_cache_entries.
+  std::shared_ptr<LocationCache> location_cache;
   // RDMA only. The device to use, as `kvcli devices` lists it; empty: the one that the route to the server leads over.
   std::string rdma_device;
   // RDMA only. Connects without rdma_cm: the server must run with --connect=tcp. The GID index then is `rdma_gid_index`,

@@ -91,7 +91,7 @@ void AsyncOperations::Begin(Live& live) {
 void AsyncOperations::BeginGet(Live& live, Session& session) {
   const std::string_view key = live.operation->key;
   live.hash = session.Hash(key);
-  live.remembered = session.locations.Find(live.hash);
+  live.remembered = session.locations->Find(live.hash);
   live.stage = Stage::kReading;
   if (session.mapped()) {
     if (FindInWindow(live, session)) return;
@@ -141,7 +141,7 @@ bool AsyncOperations::FindInWindow(Live& live, Session& session) {
   } else if (*need == GetMachine::Need::kFound) {
     FinishItem(live, machine.item(), machine.slot());
   } else if (*need == GetMachine::Need::kAbsent) {
-    Finish(live, absl::NotFoundError("no such key"));
+    FinishAbsent(live, session);
   } else {
     return false;
   }
@@ -154,7 +154,7 @@ void AsyncOperations::Step(Live& live, GetMachine::Need need) {
     case GetMachine::Need::kFound:
       return FinishItem(live, machine.item(), machine.slot());
     case GetMachine::Need::kAbsent:
-      return Finish(live, absl::NotFoundError("no such key"));
+      return FinishAbsent(live, *connection_.session());
     case GetMachine::Need::kAskServer:
       return Ask(live);
     case GetMachine::Need::kRead:
@@ -250,7 +250,7 @@ void AsyncOperations::OnWriteReply(Live& live) {
   result.info.expiry_unix_us = static_cast<int64_t>(reply.expiry_unix_us);
   result.number = static_cast<int64_t>(reply.result);
   if (Session* session = connection_.session()) {
-    session->locations.Remember(session->Hash(live.operation->key), reply.slot);
+    session->locations->Remember(session->Hash(live.operation->key), reply.slot);
   }
   Finish(live, absl::OkStatus());
 }
@@ -272,7 +272,7 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
       connection_.NoteHit(live.hash);
       if (slot == live.remembered) ++counters_.location_hits;
     }
-    session->locations.Remember(live.hash, slot);
+    session->locations->Remember(live.hash, slot);
   }
   if (operation.buffer != nullptr) {
     if (absl::Status put = PutInPlace(item, *operation.buffer); !put.ok())
@@ -287,6 +287,11 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
     std::memcpy(operation.into.data(), item.value.data(), item.value.size());
   }
   Finish(live, absl::OkStatus());
+}
+
+void AsyncOperations::FinishAbsent(Live& live, Session& session) {
+  session.locations->Forget(live.hash);
+  Finish(live, absl::NotFoundError("no such key"));
 }
 
 void AsyncOperations::GiveSlot(Live& live) {

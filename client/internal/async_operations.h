@@ -105,6 +105,7 @@ class AsyncOperations final : ReadOwner {
   void OnGetReply(Live& live);
   void OnWriteReply(Live& live);
   void FinishItem(Live& live, const ItemView& item, Slot slot);
+  void FinishAbsent(Live& live, Session& session);
   void Finish(Live& live, absl::Status status);
   void GiveSlot(Live& live);
   void BeginWaiting();

@@ -67,12 +67,13 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
                                                  uint64_t hash, Slot remembered,
                                                  const OperationOptions& options, ItemView& item,
                                                  Begun& begun) {
+  // One outside of the region is refused by the channel.
   const uint64_t item_bytes = ItemBytesOf(remembered);
   const std::byte* const bytes = ReadAtOnce(
       session, {LocationOf(remembered), item_bytes, GetMachine::Into::kItem}, options, begun);
   if (bytes == nullptr) return false;
   if (!FoundAt(session, key, remembered, {bytes, item_bytes}, item)) [[unlikely]] {
-    session.locations.Forget(hash);
+    session.locations->Forget(hash);
     ++counted_.stale_locations;
     return false;
   }
@@ -92,7 +93,7 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
   begun.bucket_bytes = {bytes, read.length};
   Slot slot;
   if (!FoundInBucket(session, key, hash, read.offset, begun.bucket_bytes, item, slot)) return false;
-  session.locations.Remember(hash, slot);
+  session.locations->Remember(hash, slot);
   CountHit(hash, item);
   return true;
 }
@@ -144,7 +145,7 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, const 
     session.reader.PlaceItemsIn(into_, key.size());
   }
   const uint64_t hash = session.Hash(key);
-  const Slot remembered = session.locations.Find(hash);
+  const Slot remembered = session.locations->Find(hash);
   GetMachine& machine = session.machine;
   const GetMachine::Need first =
       StartAfter(machine, key, hash, remembered, begun.bucket, begun.bucket_bytes);
@@ -153,12 +154,15 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, const 
   KVD_ASSIGN_OR_RETURN(
       const GetMachine::Need need,
       session.reader.Run(machine, first, session.mapped() ? kNoDeadline : begun.deadline_ns));
-  if (need == GetMachine::Need::kAbsent) return absl::NotFoundError("no such key");
+  if (need == GetMachine::Need::kAbsent) {
+    session.locations->Forget(hash);
+    return absl::NotFoundError("no such key");
+  }
   if (need != GetMachine::Need::kFound) return FindItemByRequest(key, begun.deadline_ns, use);
   if (machine.slot() == remembered) {
     ++counted_.location_hits;
   } else {
-    session.locations.Remember(hash, machine.slot());
+    session.locations->Remember(hash, machine.slot());
   }
   const ItemView item = machine.item();
   // Neither of these ends the session, to which the item's bytes belong.

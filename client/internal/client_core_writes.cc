@@ -63,7 +63,7 @@ absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_
     return status;
   }
   if (Session* session = connection_.session())
-    session->locations.Remember(session->Hash(key), request.reply.slot);
+    session->locations->Remember(session->Hash(key), request.reply.slot);
   return absl::OkStatus();
 }
 
@@ -91,7 +91,7 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
                       : request.status;
     Session* session = connection_.session();
     if (statuses[i].ok() && session != nullptr) {
-      session->locations.Remember(session->Hash(request.key), request.reply.slot);
+      session->locations->Remember(session->Hash(request.key), request.reply.slot);
     }
   }
   return statuses;

@@ -18,11 +18,13 @@
 namespace kvd {
 
 // Exactly the item if its place is remembered, else the whole bucket; of length 0 if GetMachine has
-// to find out.
+// to find out. Never outside of the region, whatever is remembered.
 [[gnu::always_inline]] inline GetMachine::Read FirstReadOf(const Session& session, uint64_t hash,
                                                            Slot remembered) {
   if (remembered != kEmptySlot) {
-    return {LocationOf(remembered), ItemBytesOf(remembered), GetMachine::Into::kItem};
+    const bool readable = session.map.Plausible(remembered);
+    return {LocationOf(remembered), readable ? ItemBytesOf(remembered) : 0,
+            GetMachine::Into::kItem};
   }
   const RegionOffset bucket = session.map.OffsetOfBucketOf(hash);
   const bool known = ToBytes(bucket) != 0 && session.whole_buckets;

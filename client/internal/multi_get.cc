@@ -53,7 +53,7 @@ bool MultiGetter::Begin(size_t index) {
   free_.pop_back();
   const std::string_view key = keys_[index];
   const uint64_t hash = session_->Hash(key);
-  const Slot remembered = session_->locations.Find(hash);
+  const Slot remembered = session_->locations->Find(hash);
   lane = Lane{index, hash, *slot, remembered, FirstReadOf(*session_, hash, remembered)};
   ++under_way_;
   if (lane.first.length != 0) [[likely]] {
@@ -77,7 +77,7 @@ void MultiGetter::Found(Lane& lane, const ItemView& item, Slot slot) {
   result.info = InfoOf(item);
   result.status = absl::OkStatus();
   if (slot == lane.remembered) ++counters_.location_hits;
-  session_->locations.Remember(lane.hash, slot);
+  session_->locations->Remember(lane.hash, slot);
   connection_.NoteHit(lane.hash);
   End(lane);
 }
@@ -88,6 +88,7 @@ void MultiGetter::Step(Lane& lane, GetMachine::Need need) {
     case GetMachine::Need::kFound:
       return Found(lane, machine.item(), machine.slot());
     case GetMachine::Need::kAbsent:
+      session_->locations->Forget(lane.hash);
       results_[lane.index].status = absl::NotFoundError("no such key");
       return End(lane);
     case GetMachine::Need::kAskServer:

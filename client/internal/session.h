@@ -24,7 +24,8 @@
 namespace kvd {
 
 struct Session {
-  // Reading a bucket whole saves round trips; where the region is mapped there are none to save.
+  // `options.location_cache` is set. Reading a bucket whole saves round trips; where the region is
+  // mapped there are none to save.
   Session(std::unique_ptr<ClientChannel> admitted, size_t target, const ClientOptions& options,
           const Clock* server_clock)
       : channel(std::move(admitted)),
@@ -33,14 +34,15 @@ struct Session {
         whole_buckets(options.read_whole_buckets || channel->window().empty()),
         map(GeometryOf(channel->welcome()),
             // A slot rounds sizes up by less than 1/128.
-            RoundUpItemSize(ItemBytes(kItemFlagsKnown, kKeyBytesMax, channel->welcome().max_value_bytes)),
+            RoundUpItemSize(
+                ItemBytes(kItemFlagsKnown, kKeyBytesMax, channel->welcome().max_value_bytes)),
             server_clock),
         reads(*channel),
         reader(*channel, reads),
         machine(map, whole_buckets),
         slots(*channel, map, whole_buckets),
         window_get(options.read_whole_buckets ? nullptr : channel->window().data(), map),
-        locations(options.location_cache_entries),
+        locations(options.location_cache),
         registrar(std::make_shared<Registrar>(Registrar{.channel = channel.get()})),
         hash_seed(map.geometry().hash_seed()) {}
 
@@ -60,7 +62,7 @@ struct Session {
   GetMachine machine;
   ReadSlots slots;  // for GETs that are started
   WindowGet window_get;
-  LocationCache locations;
+  const std::shared_ptr<LocationCache> locations;  // outlives the session; others may share it
   std::shared_ptr<Registrar> registrar;  // of buffers that outlive the session
   const uint64_t hash_seed;
 };

@@ -32,6 +32,8 @@ class SimulatedKvd {
   // `mapped`: as over shared memory; otherwise READs are posted. The client goes before this.
   absl::StatusOr<std::unique_ptr<Client>> Connect(bool mapped, const ClientOptions& options = {});
 
+  const Geometry& geometry() const { return region_->geometry(); }
+
   // Every poller does one turn. False: none had anything to do.
   bool Turn();
 

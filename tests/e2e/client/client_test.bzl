@@ -2,11 +2,12 @@
 
 load("//tests/softroce:guest.bzl", "guest_test")
 
-def client_test(name, environment = {}, guest_memory = "2g", tags = []):
+def client_test(name, more_srcs = [], environment = {}, guest_memory = "2g", tags = []):
     """NAME_test.cc as NAME_test (shared memory) and NAME_guest_test (RDMA).
 
     Args:
       name: what the tests begin with.
+      more_srcs: further cases of the same program.
       environment: variables for both.
       guest_memory: that the guest has.
       tags: further tags of both.
@@ -14,12 +15,13 @@ def client_test(name, environment = {}, guest_memory = "2g", tags = []):
     native.cc_binary(
         name = name,
         testonly = True,
-        srcs = [name + "_test.cc"],
+        srcs = [name + "_test.cc"] + more_srcs,
         deps = [
             ":kvd_under_test",
             "//client:kv_client",
             "//common/base:hash",
             "//common/base:random",
+            "//third_party:absl",
             "//tests/support:catch2_main",
             "//tests/support:status_testing",
         ],

@@ -16,6 +16,7 @@ class KvdUnderTest {
   explicit KvdUnderTest(std::vector<std::string> flags);
 
   const std::string& target() const { return target_; }
+  bool over_rdma() const { return over_rdma_; }
   KvdProcess& process() { return process_; }
 
   std::unique_ptr<Client> Connect(const ClientOptions& options = {}) const;

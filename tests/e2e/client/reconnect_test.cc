@@ -104,6 +104,53 @@ TEST_CASE(
   CHECK(client->counters().reconnects >= 1);
 }
 
+TEST_CASE("Client: what it remembers of places is good in the next session with the same kvd") {
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=64m"}));
+  ClientOptions options;
+  options.deadline = seconds(60);
+  options.location_cache_entries = 16;
+  const auto client = Client::Connect(kvd.target(), options).value();
+  KVD_REQUIRE_OK(client->Put("k", "v"));
+  BreakSessions();
+  // Requests notice it; a GET over shared memory need not.
+  KVD_REQUIRE_OK(client->Ping());
+  CHECK(client->counters().reconnects == 1);
+  CHECK(client->Get("k").value() == "v");
+  CHECK(client->counters().location_hits == 1);
+}
+
+TEST_CASE(
+    "Client: places of a kvd that is gone lead to nothing in the next one, which is smaller") {
+  constexpr size_t kItems = 200;
+  KvdProcess kvd;
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=256m"}));
+  ClientOptions options;
+  options.deadline = seconds(60);
+  options.location_cache = MakeLocationCache(1 << 20).value();
+  const auto first = Client::Connect(kvd.target(), options).value();
+  const auto second = Client::Connect(kvd.target(), options).value();
+  const auto key = [](size_t i) { return "key" + std::to_string(i); };
+  // Long enough to lie at the end of the region.
+  for (size_t i = 0; i < kItems; ++i) KVD_REQUIRE_OK(first->Put(key(i), std::string(2000, 'o')));
+  CHECK(second->Get("key1").value() == std::string(2000, 'o'));
+  const uint64_t hits = second->counters().location_hits;
+  CHECK(hits == 1);
+  kvd.Kill();
+  KVD_REQUIRE_OK(kvd.Start(Kvd(), {"--memory=16m"}));
+  KVD_REQUIRE_CODE(second->Get("key0"), kNotFound);
+  for (size_t i = 1; i < kItems; i += 2) KVD_REQUIRE_OK(first->Put(key(i), std::to_string(i)));
+  size_t right = 0;
+  for (size_t i = 0; i < kItems; ++i) {
+    const auto got = second->Get(key(i));
+    right += i % 2 == 0 ? absl::IsNotFound(got.status()) : got.ok() && *got == std::to_string(i);
+  }
+  CHECK(right == kItems);
+  // What was written since then is remembered as before.
+  CHECK(second->counters().location_hits > hits);
+  CHECK(second->counters().reconnects == 1);
+}
+
 TEST_CASE("Client: a touched value whose kvd dies while it is read is looked for in the next one") {
   constexpr size_t kBytes = 64 << 20;
   KvdProcess kvd;

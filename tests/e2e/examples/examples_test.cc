@@ -34,7 +34,7 @@ TEST_CASE_METHOD(Fixture, "Examples: hello stores a value and reads it back") {
 }
 
 TEST_CASE("Examples: each says what is wrong when there is no kvd") {
-  for (const char* program : {"HELLO", "BATCH", "EVENT_LOOP", "TENSORS"}) {
+  for (const char* program : {"HELLO", "BATCH", "EVENT_LOOP", "TENSORS", "THREADS"}) {
     CHECK(Run(program, "shm:/nonexistent/kvd.sock").starts_with("failed: connect: "));
   }
   CHECK(Run("READ_MODIFY_WRITE", "shm:/nonexistent/kvd.sock k w").starts_with("failed: connect: "));
@@ -69,6 +69,15 @@ TEST_CASE_METHOD(Fixture, "Examples: event_loop stores and reads while it waits 
   const std::string many =
       Run("EVENT_LOOP", kvd.target() + " | grep -c ' = x$'", "seq 2000 | sed 's/$/ x/' | ");
   CHECK(many == "2000\n");
+}
+
+TEST_CASE_METHOD(Fixture, "Examples: threads find what another one has written where it lies") {
+  std::string expected;
+  for (int i = 0; i < 4; ++i) {
+    expected +=
+        "thread " + std::to_string(i) + ": 1000 found, most of them where they were known to lie\n";
+  }
+  CHECK(Run("THREADS", kvd.target()) == expected);
 }
 
 TEST_CASE_METHOD(Fixture, "Examples: tensors come back where they belong") {
