@@ -47,8 +47,10 @@ constexpr Flag kFlags[] = {
      "how a read-modify-write writes: as YCSB does, or only if the item is still the one that was "
      "read, and again otherwise",
      false},
-    {"location_cache", 'l', FlagKind::kText, "on|off|ENTRIES", "off",
-     "locations that each client remembers, 16 bytes each; on: four for each key", false},
+    {"location_cache", 'l', FlagKind::kText, "on|off|shared|ENTRIES", "off",
+     "locations that each client remembers, 16 bytes each; on: four for each key; shared, or "
+     "shared:ENTRIES: so many that all clients remember together",
+     false},
     {"read_whole_buckets", '\0', FlagKind::kSwitch, "", "false",
      "read shared memory bucket by bucket, as over RDMA: to count READs, not for speed", false},
     {"load", '\0', FlagKind::kSwitch, "", "true",

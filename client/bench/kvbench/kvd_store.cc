@@ -94,7 +94,10 @@ StoreMaker KvdStores(std::string target, const ClientOptions& options, size_t in
           in_flight](size_t index) -> absl::StatusOr<std::unique_ptr<Store>> {
     ClientOptions own = options;
     own.name = index == kControl ? "kvbench" : absl::StrCat("kvbench-", index);
-    if (index == kControl) own.location_cache_entries = 0;
+    if (index == kControl) {
+      own.location_cache_entries = 0;
+      own.location_cache = nullptr;
+    }
     KVD_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(target, own));
     return std::make_unique<KvdStore>(std::move(client), in_flight);
   };

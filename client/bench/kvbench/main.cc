@@ -3,6 +3,7 @@
 
 #include "client/bench/kvbench/application.h"
 #include "client/bench/kvbench/kvd_store.h"
+#include "common/base/status_macros.h"
 #include "common/transport/shm/default_path.h"
 
 int main(int argc, char** argv) {
@@ -13,7 +14,13 @@ int main(int argc, char** argv) {
           "measures how fast a kvd answers. It stores items of its own there first, and leaves "
           "them.",
       .stores = [](const Options& options) -> absl::StatusOr<kvd::bench::StoreMaker> {
-        return kvd::bench::KvdStores(options.server, options.client, options.workload.depth);
+        kvd::ClientOptions client = options.client;
+        if (options.locations_shared) {
+          KVD_ASSIGN_OR_RETURN(client.location_cache,
+                               kvd::MakeLocationCache(client.location_cache_entries));
+          client.location_cache_entries = 0;
+        }
+        return kvd::bench::KvdStores(options.server, client, options.workload.depth);
       },
       .target =
           [](const Options& options) {

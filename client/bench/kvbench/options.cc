@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "client/bench/kvbench/acknowledged_counter.h"
 #include "client/bench/kvbench/bench_key.h"
@@ -59,16 +60,28 @@ absl::StatusOr<std::chrono::nanoseconds> WarmUpOf(const cli::FlagValues& flags) 
   return absl::ToChronoNanoseconds(time);
 }
 
-absl::StatusOr<uint32_t> LocationsOf(const cli::FlagValues& flags, uint64_t keys) {
+absl::Status TakeLocations(const cli::FlagValues& flags, Options& options) {
   const std::string& text = flags.Text("location_cache");
-  uint64_t entries = 0;
-  if (text == "on") {
-    entries = std::min(keys * kLocationsPerKey, kLocationsMax);
-  } else if (text != "off" && (!absl::SimpleAtoi(text, &entries) || entries > kLocationsMax)) {
+  absl::string_view size = text;
+  options.locations_shared = absl::ConsumePrefix(&size, "shared");
+  if (options.locations_shared && options.workload.processes) {
     return Wrong("location_cache", text,
-                 absl::StrCat("give on, off or a number of locations up to ", kLocationsMax));
+                 "processes have no memory in common: leave out --processes, or give on");
   }
-  return static_cast<uint32_t>(entries);
+  uint64_t entries = 0;
+  if (options.locations_shared ? size.empty() : size == "on") {
+    entries = std::min(options.workload.keys * kLocationsPerKey, kLocationsMax);
+  } else if (size != "off" || options.locations_shared) {
+    const bool split = !options.locations_shared || absl::ConsumePrefix(&size, ":");
+    if (!split || !absl::SimpleAtoi(size, &entries) || entries > kLocationsMax ||
+        (options.locations_shared && entries == 0)) {
+      return Wrong("location_cache", text,
+                   absl::StrCat("give on, off, shared or a number of locations up to ",
+                                kLocationsMax, ", or shared:NUMBER"));
+    }
+  }
+  options.client.location_cache_entries = static_cast<uint32_t>(entries);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<double> RateOf(const cli::FlagValues& flags) {
@@ -155,9 +168,7 @@ absl::Status TakeClient(const cli::FlagValues& flags, Options& options) {
   }
   options.client.read_whole_buckets = flags.Switch("read_whole_buckets");
   options.client.credits = static_cast<uint32_t>(std::max<size_t>(16, options.workload.depth));
-  KVD_ASSIGN_OR_RETURN(options.client.location_cache_entries,
-                       LocationsOf(flags, options.workload.keys));
-  return absl::OkStatus();
+  return TakeLocations(flags, options);
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ enum class Floor { kAuto, kOff, kRemote };
 struct Options {
   std::string server;
   ClientOptions client;
+  bool locations_shared = false;  // client.location_cache_entries are of one cache for all clients
   Workload workload;
   bool all_sizes = false;
   std::string json;  // where to write; empty: nowhere, "-": standard output

@@ -116,6 +116,7 @@ std::string JsonText(const Report& report) {
                  {"page_bytes", report.machine.page_bytes},
                  {"clock_ns", report.machine.clock_ns}}},
                {"location_cache_entries", report.options.client.location_cache_entries},
+               {"location_cache_shared", report.options.locations_shared},
                {"read_whole_buckets", report.options.client.read_whole_buckets}};
   if (report.rdma.has_value()) {
     json["rdma"] = {{"host", report.rdma->host},

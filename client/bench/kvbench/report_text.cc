@@ -67,7 +67,8 @@ std::string ClientsText(const Options& options) {
   if (work.batch > 1) absl::StrAppend(&text, ", batches of ", work.batch);
   if (work.depth > 1) absl::StrAppend(&text, ", ", work.depth, " operations under way each");
   const uint32_t locations = options.client.location_cache_entries;
-  absl::StrAppend(&text, ", location cache ", locations == 0 ? "off" : absl::StrCat(locations));
+  absl::StrAppend(&text, ", location cache ", locations == 0 ? "off" : absl::StrCat(locations),
+                  options.locations_shared ? " for all" : "");
   return text;
 }
 

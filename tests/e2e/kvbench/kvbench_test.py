@@ -69,6 +69,16 @@ def one_sided():
         check_equal(run["server"]["before"][name], run["server"]["after"][name])
     warm = measure("--mix=c", "--location_cache=on", "--warmup=100ms", operations=50000)["runs"][0]
     check(warm["figures"]["location_hits_per_get"] > 0.5, warm["figures"])
+    # Of four clients each learns a quarter of what they know together.
+    cold = ("--mix=c", "--dist=uniform", "--clients=4", "--load=false", "--warmup=0", "--keys=4000")
+    measure("--mix=c", "--keys=4000", operations=4)
+    own = measure(*cold, "--location_cache=on", operations=4000)
+    shared = measure(*cold, "--location_cache=shared", operations=4000)
+    check_equal((own["location_cache_shared"], shared["location_cache_shared"]), (False, True))
+    check_equal(own["location_cache_entries"], shared["location_cache_entries"])
+    own, shared = (report["runs"][0]["figures"] for report in (own, shared))
+    check(own["location_hits_per_get"] < 0.2 < 0.3 < shared["location_hits_per_get"], own, shared)
+    check(shared["reads_per_get"] < own["reads_per_get"], own, shared)
     check(warm["figures"]["bytes_per_get"] < run["figures"]["bytes_per_get"], warm["figures"])
 
 
@@ -83,7 +93,7 @@ def json_members():
     """kvbench: JSON holds workload, times, figures, counters and the server's statistics"""
     report = measure("--mix=a", "--value_size=64:3,1k..2k:1", "--seed=7")
     for name in ("program", "commit", "target", "machine", "location_cache_entries",
-                 "read_whole_buckets", "runs"):
+                 "location_cache_shared", "read_whole_buckets", "runs"):
         check(name in report, name)
     check_equal(set(report["machine"]), {"cpu", "cores", "kernel", "page_bytes", "clock_ns"})
     run = report["runs"][0]

@@ -62,6 +62,11 @@ TEST_CASE("Options: a workload of YCSB brings its distribution, unless another i
 TEST_CASE("Options: the location cache by switch or by size") {
   CHECK(Parse({"--location_cache=on", "--keys=1000"})->client.location_cache_entries == 4000);
   CHECK(Parse({"-l", "64"})->client.location_cache_entries == 64);
+  CHECK_FALSE(Parse({"-l", "64"})->locations_shared);
+  CHECK(Parse({"--location_cache=shared", "--keys=1000"})->client.location_cache_entries == 4000);
+  CHECK(Parse({"--location_cache=shared"})->locations_shared);
+  CHECK(Parse({"--location_cache=shared:64"})->client.location_cache_entries == 64);
+  CHECK(Parse({"--location_cache=shared:64"})->locations_shared);
 }
 
 TEST_CASE("Options: a wrong value is named together with its flag and what is allowed") {
@@ -90,6 +95,11 @@ TEST_CASE("Options: a wrong value is named together with its flag and what is al
       {{"--arrivals=never"}, "--arrivals=never", "constant, poisson"},
       {{"--misses=101"}, "--misses=101", "give 0 to 100"},
       {{"--location_cache=maybe"}, "--location_cache=maybe", "on, off"},
+      {{"--location_cache=shared:"}, "--location_cache=shared:", "shared:NUMBER"},
+      {{"--location_cache=shared:0"}, "--location_cache=shared:0", "shared:NUMBER"},
+      {{"--location_cache=sharedoff"}, "--location_cache=sharedoff", "shared:NUMBER"},
+      {{"--location_cache=64:64"}, "--location_cache=64:64", "shared:NUMBER"},
+      {{"--location_cache=shared", "--processes"}, "--location_cache=shared", "--processes"},
       {{"--warmup=-1"}, "--warmup=-1", "500ms"},
       {{"--seconds=0"}, "--seconds=0", "5s or 200ms"},
       {{"--operations=0"}, "--operations=0", "give 1 to"},
