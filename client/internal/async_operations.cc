@@ -269,7 +269,7 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
   result.length = item.value.size();
   if (Session* session = connection_.session(); session != nullptr && slot != kEmptySlot) {
     if (live.stage == Stage::kReading) {
-      connection_.NoteHit(live.hash);
+      connection_.NoteHit(live.hash, item.value.size());
       if (slot == live.remembered) ++counters_.location_hits;
     }
     session->locations->Remember(live.hash, slot);

@@ -58,7 +58,7 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
   ++counted_.gets;
   ++counted_.hits;
   // Neither of these ends the session, to which the item's bytes belong.
-  connection_.NoteHit(hash);
+  connection_.NoteHit(hash, item.value.size());
   if (item.expiry_unix_us != 0) [[unlikely]]
     RefreshClock();
 }
@@ -166,7 +166,7 @@ absl::Status ClientCore::FindItem(Session& session, std::string_view key, const 
   }
   const ItemView item = machine.item();
   // Neither of these ends the session, to which the item's bytes belong.
-  connection_.NoteHit(hash);
+  connection_.NoteHit(hash, item.value.size());
   if (item.expiry_unix_us != 0) RefreshClock();
   const absl::Status used = use(item);
   session.reader.DoneWithBytes();

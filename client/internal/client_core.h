@@ -186,7 +186,7 @@ class ClientCore : Connection::Listener {
     if (!session.window_get.ServerAlive()) return false;
     if (item.expiry_unix_us != 0) [[unlikely]]
       RefreshClock();
-    connection_.NoteHit(hash);
+    connection_.NoteHit(hash, item.value.size());
     return true;
   }
 

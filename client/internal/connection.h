@@ -82,8 +82,8 @@ class Connection {
 
   // A key was read one-sidedly: told to a server that wants to know, for a sample of them
   // (HitSampler). Ends no session.
-  void NoteHit(uint64_t hash) {
-    if (hits_.Note(hash)) [[unlikely]]
+  void NoteHit(uint64_t hash, uint64_t value_bytes) {
+    if (hits_.Note(hash, value_bytes)) [[unlikely]]
       ReportHits();
   }
 

@@ -1,11 +1,17 @@
-// Which keys this client reads one-sidedly, of which the server would otherwise know nothing: one
-// GET in kEvery, by chance, is noted, and the notes go to the server together, so that it can tell
-// what is used and what may be evicted.
+// Which keys this client reads one-sidedly, of which the server would otherwise know nothing: some
+// GETs, by chance, are noted, and the notes go to the server together, so that it can tell what is
+// used and what may be evicted.
 //
-// The cost is bounded: one counter per GET, 8 bytes of a request of 512 bytes and one credit for a
-// moment per kEvery * kBatch = 512 GETs.
+// The longer a value, the likelier it is noted: of small ones one in kEvery, of kAlwaysBytes and
+// more each. A note costs the same for any, and says more of a large one: there are fewer of them
+// in as much memory, each read fewer times before it is evicted.
+//
+// The cost is bounded: one counter per GET, and a request of 512 bytes and one credit for a moment
+// per kBatch notes. That is per kEvery * kBatch = 256 GETs of small values, and never more than one
+// byte in kAlwaysBytes / 8 = 512 that were read besides.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +21,8 @@ namespace kvd {
 
 class HitSampler {
  public:
-  static constexpr uint32_t kEvery = 8;
+  static constexpr uint32_t kEvery = 4;
+  static constexpr uint64_t kAlwaysBytes = 4096;
   static constexpr size_t kBatch = 64;
 
   // Only servers that evict want to know.
@@ -23,11 +30,12 @@ class HitSampler {
   bool wanted() const { return wanted_; }
 
   // True: a batch is full.
-  bool Note(uint64_t hash) {
+  bool Note(uint64_t hash, uint64_t value_bytes) {
+    if (!wanted_) return false;
     // A linear congruential generator (Numerical Recipes): by chance, so that no rhythm of the
     // application escapes it.
     dice_ = dice_ * 1664525 + 1013904223;
-    if (dice_ >= (uint64_t{1} << 32) / kEvery || !wanted_) [[likely]] {
+    if (dice_ >= ChanceOf(value_bytes)) [[likely]] {
       return false;
     }
     // Full: the oldest note makes room.
@@ -43,6 +51,13 @@ class HitSampler {
   }
 
  private:
+  // In 2^32.
+  static constexpr uint64_t kCertain = uint64_t{1} << 32;
+  static uint64_t ChanceOf(uint64_t value_bytes) {
+    return std::max(kCertain / kEvery,
+                    std::min(value_bytes, kAlwaysBytes) * (kCertain / kAlwaysBytes));
+  }
+
   bool wanted_ = false;
   uint32_t dice_ = 1;
   size_t count_ = 0;

@@ -78,7 +78,7 @@ void MultiGetter::Found(Lane& lane, const ItemView& item, Slot slot) {
   result.status = absl::OkStatus();
   if (slot == lane.remembered) ++counters_.location_hits;
   session_->locations->Remember(lane.hash, slot);
-  connection_.NoteHit(lane.hash);
+  connection_.NoteHit(lane.hash, item.value.size());
   End(lane);
 }
 

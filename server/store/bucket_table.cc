@@ -27,7 +27,8 @@ bool BucketTable::PlaceNext() {
   if (count() / geometry.buckets_per_segment() < number) return true;
   const uint64_t entry = number * geometry.shard_count + shard_;
   if (entry >= geometry.directory_entries || count() == UINT32_MAX) return false;
-  const std::optional<RegionOffset> segment = region_->AllocateIndexSegment();
+  const std::optional<RegionOffset> segment =
+      region_->AllocateIndexSegment({.zone = shard_, .only = keeps_to_zone_});
   if (!segment) return false;
   MakeHeaders(*segment, number);
   // Release: a reader that finds the entry finds those headers (partner: its acquire between

@@ -33,6 +33,9 @@ class BucketTable {
            uint64_t{ToNumber(bucket) % per_segment} * region_->geometry().bucket_bytes;
   }
 
+  // Whether it takes segments of its shard's zone only; at first it does not.
+  void KeepToZone(bool only) { keeps_to_zone_ = only; }
+
   // Makes sure that bucket number count() has a place, and readers a directory entry for it. False:
   // no room.
   bool PlaceNext();
@@ -54,6 +57,7 @@ class BucketTable {
 
   Region* region_;
   uint32_t shard_;
+  bool keeps_to_zone_ = false;
   std::vector<RegionOffset> segments_;
   std::vector<uint32_t> last_versions_;  // by segment: of any header it had when it was given back
   Counter count_;

@@ -21,6 +21,8 @@ struct EvictionCandidate {
 
 class EvictionPool {
  public:
+  static constexpr size_t kSizeMax = 32;
+
   size_t size() const { return size_; }
   const EvictionCandidate& operator[](size_t i) const { return candidates_[i]; }
 
@@ -44,10 +46,15 @@ class EvictionPool {
     if (younger(*youngest, candidate)) *youngest = candidate;
   }
 
+  void Forget(Slot slot) {
+    for (size_t i = 0; i < size_; ++i) {
+      if (candidates_[i].slot == slot) return Remove(i);
+    }
+  }
   void Remove(size_t i) { candidates_[i] = candidates_[--size_]; }
 
  private:
-  std::array<EvictionCandidate, 32> candidates_{};
+  std::array<EvictionCandidate, kSizeMax> candidates_{};
   size_t size_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "server/store/heap.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +15,11 @@ constexpr uint64_t RoundUpToPages(uint64_t bytes) {
 
 }  // namespace
 
-Heap::Heap(PageAllocator& pages, uint64_t region_bytes)
-    : pages_(pages), spans_(1), page_map_((region_bytes + kSegmentBytes - 1) / kSegmentBytes) {}
+Heap::Heap(PageAllocator& pages, uint64_t region_bytes, uint32_t zone)
+    : pages_(pages),
+      from_{.zone = zone},
+      spans_(1),
+      page_map_((region_bytes + kSegmentBytes - 1) / kSegmentBytes) {}
 
 std::optional<RegionOffset> Heap::Allocate(uint64_t bytes) {
   if (bytes > kLargestObjectBytes) return AllocateLarge(bytes);
@@ -93,18 +97,14 @@ Heap::SpanId Heap::NewSpan(uint64_t bytes, uint32_t size_class) {
   span = Span{.begin = *begin,
               .pages = static_cast<uint32_t>(RoundUpToPages(bytes) / kPageBytes),
               .size_class = size_class};
-  const uint32_t mapped = size_class == kLargeObject ? 1 : span.pages;
-  for (uint32_t page = 0; page < mapped; ++page)
-    PageEntry(*begin + uint64_t{page} * kPageBytes) = id;
+  SetPageEntries(span, id);
   held_bytes_.Add(uint64_t{span.pages} * kPageBytes);
   return id;
 }
 
 void Heap::ReleaseSpan(SpanId id) {
   Span& span = spans_[id];
-  const uint32_t mapped = span.size_class == kLargeObject ? 1 : span.pages;
-  for (uint32_t page = 0; page < mapped; ++page)
-    PageEntry(span.begin + uint64_t{page} * kPageBytes) = kNoSpan;
+  SetPageEntries(span, kNoSpan);
   const uint64_t bytes = uint64_t{span.pages} * kPageBytes;
   held_bytes_.Subtract(bytes);
   pages_.Free(span.begin, bytes);
@@ -119,8 +119,8 @@ bool Heap::ReleaseSpareSpan() {
 }
 
 std::optional<RegionOffset> Heap::AllocatePages(uint64_t bytes) {
-  std::optional<RegionOffset> begin = pages_.Allocate(bytes);
-  if (!begin && ReleaseSpareSpan()) begin = pages_.Allocate(bytes);
+  std::optional<RegionOffset> begin = pages_.Allocate(bytes, from_);
+  if (!begin && ReleaseSpareSpan()) begin = pages_.Allocate(bytes, from_);
   return begin;
 }
 
@@ -150,6 +150,13 @@ void Heap::Unlink(SpanId id) {
     *group = span.next;
   }
   if (span.next != kNoSpan) spans_[span.next].previous = span.previous;
+}
+
+void Heap::SetPageEntries(const Span& span, SpanId id) {
+  const uint32_t step = span.size_class == kLargeObject ? std::max(span.pages - 1, 1u) : 1;
+  for (uint32_t page = 0; page < span.pages; page += step) {
+    PageEntry(span.begin + uint64_t{page} * kPageBytes) = id;
+  }
 }
 
 Heap::SpanId& Heap::PageEntry(RegionOffset offset) {

@@ -34,9 +34,12 @@ namespace kvd {
 // One thread at a time (the shard's owner), except for the counters.
 class Heap {
  public:
-  // `pages` outlives the heap. The heap's memory is not given back when it is destroyed: the region
-  // goes with it.
-  Heap(PageAllocator& pages, uint64_t region_bytes);
+  // `pages` outlives the heap, which is given those of its zone first. The heap's memory is not
+  // given back when it is destroyed: the region goes with it.
+  Heap(PageAllocator& pages, uint64_t region_bytes, uint32_t zone = 0);
+
+  // Whether it takes pages of its zone only; at first it does not.
+  void KeepToZone(bool only) { from_.only = only; }
 
   // Memory for `bytes`, aligned to 8. nullopt: no memory; nothing has changed.
   std::optional<RegionOffset> Allocate(uint64_t bytes);
@@ -48,8 +51,12 @@ class Heap {
   // around it.
   bool Contains(RegionOffset location) const { return SpanAt(location) != kNoSpan; }
 
+  // Gives back the empty span that is kept, so that all memory in which nothing lives is the page
+  // allocator's; whether there was one.
+  bool ReleaseSpareSpan();
+
   // For those who make room. The span of pages that holds the object or page at `at`; nullopt: none
-  // of this heap's. (Of an object of whole pages only the first one leads to it.)
+  // of this heap's. (Of an object of whole pages only the first one and the last lead to it.)
   struct Extent {
     RegionOffset begin{};
     uint64_t bytes = 0;
@@ -96,7 +103,6 @@ class Heap {
   SpanId SpanWithRoom(uint32_t size_class);
   SpanId NewSpan(uint64_t bytes, uint32_t size_class);
   void ReleaseSpan(SpanId id);
-  bool ReleaseSpareSpan();
   std::optional<RegionOffset> AllocatePages(uint64_t bytes);
 
   // The list that a span with room belongs to; full and empty ones are in none.
@@ -104,16 +110,18 @@ class Heap {
   void Link(SpanId id);
   void Unlink(SpanId id);
 
+  void SetPageEntries(const Span& span, SpanId id);
   SpanId& PageEntry(RegionOffset offset);
   SpanId SpanAt(RegionOffset offset) const;
 
   PageAllocator& pages_;
+  PageAllocator::From from_;
   std::vector<Span> spans_;  // by id; id 0 is not used
   std::vector<SpanId> free_ids_;
   std::array<std::array<SpanId, kFullnessGroups>, kSizeClassCount> groups_{};
   SpanId spare_ = kNoSpan;  // the one empty span that is kept
-  // Page -> span, in chunks of a MiB that are made when first used. Only the first page of a large
-  // object is in it.
+  // Page -> span, in chunks of a MiB that are made when first used. Only the first and the last
+  // page of a large object are in it.
   std::vector<std::unique_ptr<std::array<SpanId, kPagesPerChunk>>> page_map_;
   Counter held_bytes_;
   Counter used_bytes_;

@@ -1,5 +1,6 @@
 #include "server/store/page_allocator.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +19,25 @@ bool HoldsSegment(uint64_t begin, uint64_t bytes) {
 
 }  // namespace
 
-PageAllocator::PageAllocator(RegionOffset begin, RegionOffset end)
-    : begin_(ToBytes(begin)), end_(ToBytes(end)) {
-  KVD_CHECK(begin_ % kPageBytes == 0 && end_ % kPageBytes == 0 && begin_ < end_);
+PageAllocator::PageAllocator(RegionOffset begin, RegionOffset end, uint32_t zones)
+    : begin_(ToBytes(begin)), end_(ToBytes(end)), zones_(zones) {
+  KVD_CHECK(begin_ % kPageBytes == 0 && end_ % kPageBytes == 0 && begin_ < end_ && zones > 0);
+  for (uint32_t i = 0; i < zones; ++i) {
+    zones_[i].begin = i == 0 ? begin_ : zones_[i - 1].end;
+    const uint64_t border = RoundUp(begin_ + (end_ - begin_) / zones * (i + 1), kSegmentBytes);
+    zones_[i].end = i + 1 == zones ? end_ : std::min(border, end_);
+  }
   Insert({begin_, end_ - begin_});
+}
+
+template <typename Visit>
+void PageAllocator::ForEachPiece(Run run, Visit visit) {
+  const auto [begin, bytes] = run;
+  for (Zone& zone : zones_) {
+    const uint64_t from = std::max(begin, zone.begin);
+    const uint64_t to = std::min(begin + bytes, zone.end);
+    if (from < to) visit(zone, Run{from, to - from});
+  }
 }
 
 void PageAllocator::Insert(Run run) {
@@ -29,7 +45,10 @@ void PageAllocator::Insert(Run run) {
   if (bytes == 0) return;
   by_begin_.emplace(begin, bytes);
   by_bytes_.emplace(bytes, uint64_t{0} - begin);
-  if (HoldsSegment(begin, bytes)) with_segment_.insert(begin);
+  ForEachPiece(run, [this](Zone& zone, Run piece) {
+    zone.by_bytes.emplace(piece.second, uint64_t{0} - piece.first);
+    if (HoldsSegment(piece.first, piece.second)) zone.with_segment.insert(piece.first);
+  });
   free_bytes_.store(free_bytes() + bytes, std::memory_order_relaxed);
 }
 
@@ -37,32 +56,50 @@ void PageAllocator::Erase(Run run) {
   const auto [begin, bytes] = run;
   by_begin_.erase(begin);
   by_bytes_.erase({bytes, uint64_t{0} - begin});
-  with_segment_.erase(begin);
+  ForEachPiece(run, [](Zone& zone, Run piece) {
+    zone.by_bytes.erase({piece.second, uint64_t{0} - piece.first});
+    zone.with_segment.erase(piece.first);
+  });
   free_bytes_.store(free_bytes() - bytes, std::memory_order_relaxed);
 }
 
-std::optional<RegionOffset> PageAllocator::Allocate(uint64_t bytes) {
+void PageAllocator::Take(uint64_t begin, uint64_t bytes) {
+  const Run run = *std::prev(by_begin_.upper_bound(begin));
+  const uint64_t end = begin + bytes;
+  Erase(run);
+  Insert({run.first, begin - run.first});
+  Insert({end, run.first + run.second - end});
+}
+
+std::optional<RegionOffset> PageAllocator::AllocateFrom(const RunsByBytes& runs, uint64_t bytes) {
+  const auto found = runs.lower_bound({bytes, 0});
+  if (found == runs.end()) return std::nullopt;
+  const uint64_t at = uint64_t{0} - found->second + found->first - bytes;
+  Take(at, bytes);
+  return RegionOffset{at};
+}
+
+std::optional<RegionOffset> PageAllocator::Allocate(uint64_t bytes, From from) {
   if (bytes == 0 || bytes > end_ - begin_) return std::nullopt;
   bytes = RoundUp(bytes, kPageBytes);
   const std::lock_guard lock(mutex_);
-  const auto found = by_bytes_.lower_bound({bytes, 0});
-  if (found == by_bytes_.end()) return std::nullopt;
-  const Run run{uint64_t{0} - found->second, found->first};
-  Erase(run);
-  Insert({run.first, run.second - bytes});
-  return RegionOffset{run.first + run.second - bytes};
+  const std::optional<RegionOffset> at = AllocateFrom(zones_[from.zone].by_bytes, bytes);
+  return at || from.only ? at : AllocateFrom(by_bytes_, bytes);
 }
 
-std::optional<RegionOffset> PageAllocator::AllocateSegment() {
+std::optional<RegionOffset> PageAllocator::AllocateSegmentFrom(const Zone& zone) {
+  if (zone.with_segment.empty()) return std::nullopt;
+  const uint64_t at = RoundUp(*zone.with_segment.begin(), kSegmentBytes);
+  Take(at, kSegmentBytes);
+  return RegionOffset{at};
+}
+
+std::optional<RegionOffset> PageAllocator::AllocateSegment(From from) {
   const std::lock_guard lock(mutex_);
-  if (with_segment_.empty()) return std::nullopt;
-  const Run run = *by_begin_.find(*with_segment_.begin());
-  const uint64_t segment = RoundUp(run.first, kSegmentBytes);
-  const uint64_t after = segment + kSegmentBytes;
-  Erase(run);
-  Insert({run.first, segment - run.first});
-  Insert({after, run.first + run.second - after});
-  return RegionOffset{segment};
+  std::optional<RegionOffset> at = AllocateSegmentFrom(zones_[from.zone]);
+  for (size_t i = 0; i < zones_.size() && !at && !from.only; ++i)
+    at = AllocateSegmentFrom(zones_[i]);
+  return at;
 }
 
 void PageAllocator::Free(RegionOffset offset, uint64_t bytes) {
@@ -104,10 +141,19 @@ uint64_t PageAllocator::FreeBytesFrom(RegionOffset at) const {
   return ToBytes(at) < begin + bytes ? begin + bytes - ToBytes(at) : 0;
 }
 
+uint64_t PageAllocator::FreeBytesBefore(RegionOffset at) const {
+  const std::lock_guard lock(mutex_);
+  const auto not_before = by_begin_.lower_bound(ToBytes(at));
+  if (not_before == by_begin_.begin()) return 0;
+  const auto& [begin, bytes] = *std::prev(not_before);
+  return ToBytes(at) <= begin + bytes ? ToBytes(at) - begin : 0;
+}
+
 absl::Status PageAllocator::CheckInvariants() const {
   const std::lock_guard lock(mutex_);
   uint64_t free = 0;
   uint64_t last_end = 0;
+  size_t pieces = 0;
   size_t segments = 0;
   for (const auto& [begin, bytes] : by_begin_) {
     if (begin < begin_ || begin + bytes > end_ || bytes == 0 || begin % kPageBytes != 0 ||
@@ -122,17 +168,28 @@ absl::Status PageAllocator::CheckInvariants() const {
     if (by_bytes_.count({bytes, uint64_t{0} - begin}) == 0) {
       return absl::InternalError(absl::StrCat("free run at ", begin, " is not ordered by size"));
     }
-    if (HoldsSegment(begin, bytes)) {
+    bool in_zones = true;
+    for (const Zone& zone : zones_) {
+      const uint64_t from = std::max(begin, zone.begin);
+      const uint64_t to = std::min(begin + bytes, zone.end);
+      if (from >= to) continue;
+      ++pieces;
+      in_zones = in_zones && zone.by_bytes.count({to - from, uint64_t{0} - from}) != 0;
+      if (!HoldsSegment(from, to - from)) continue;
       ++segments;
-      if (with_segment_.count(begin) == 0) {
-        return absl::InternalError(
-            absl::StrCat("free run at ", begin, " is not among those that hold a segment"));
-      }
+      in_zones = in_zones && zone.with_segment.count(from) != 0;
+    }
+    if (!in_zones) {
+      return absl::InternalError(absl::StrCat("free run at ", begin, " is not in its zones"));
     }
     last_end = begin + bytes;
     free += bytes;
   }
-  if (by_bytes_.size() != by_begin_.size() || with_segment_.size() != segments ||
+  for (const Zone& zone : zones_) {
+    pieces -= zone.by_bytes.size();
+    segments -= zone.with_segment.size();
+  }
+  if (by_bytes_.size() != by_begin_.size() || pieces != 0 || segments != 0 ||
       free != free_bytes()) {
     return absl::InternalError(absl::StrCat("free runs: ", by_begin_.size(), " by address, ",
                                             by_bytes_.size(), " by size; ", free, " bytes, ",

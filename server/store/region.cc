@@ -82,7 +82,8 @@ Region::Region(RegionMemory memory, const Geometry& geometry)
     : memory_(std::move(memory)),
       geometry_(geometry),
       base_(memory_.mapping.base()),
-      pages_(HeapBegin(geometry), RegionOffset{geometry.region_bytes / kPageBytes * kPageBytes}) {}
+      pages_(HeapBegin(geometry), RegionOffset{geometry.region_bytes / kPageBytes * kPageBytes},
+             geometry.shard_count) {}
 
 Region::~Region() = default;
 

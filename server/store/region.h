@@ -60,12 +60,12 @@ class Region {
   absl::Status StartLifeline();
 
   // The page allocator: whole 4 KiB pages, coalesced when freed. Index segments grow from the low
-  // end, everything else from the high end, so that they do not fragment each other. nullopt: no
-  // such run is free. Thread-safe; short lock.
+  // end, everything else from the high end, so that they do not fragment each other, each shard's
+  // in its own part of the region first. nullopt: no such run is free. Thread-safe; short lock.
   std::optional<RegionOffset> AllocatePages(uint64_t bytes) { return pages_.Allocate(bytes); }
   void FreePages(RegionOffset offset, uint64_t bytes) { pages_.Free(offset, bytes); }
-  std::optional<RegionOffset> AllocateIndexSegment() {
-    return pages_.AllocateSegment();
+  std::optional<RegionOffset> AllocateIndexSegment(PageAllocator::From from = {}) {
+    return pages_.AllocateSegment(from);
   }  // aligned to its size
   uint64_t free_bytes() const { return pages_.free_bytes(); }
   PageAllocator& pages() { return pages_; }

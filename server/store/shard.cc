@@ -31,7 +31,7 @@ Shard::Shard(Region& region, uint32_t shard, const Clock& clock, const ShardOpti
       local_item_bytes_max_(LocalItemBytesMax(region.geometry().bucket_bytes)),
       items_(region),
       table_(region, shard),
-      heap_(region.pages(), region.bytes()),
+      heap_(region.pages(), region.bytes(), shard),
       random_(region.geometry().incarnation + shard) {
   RefreshClock();
 }
@@ -46,7 +46,11 @@ bool Shard::MakeFirstBuckets() {
   for (uint32_t bucket = 0; bucket < count; ++bucket)
     ChainAt(BucketIndex{bucket}).Rewrite(depth, {}, {});
   table_.PublishCount(count);
-  if (evicts_) stamps_.Reserve(count);
+  if (!evicts_) return true;
+  stamps_.Reserve(count);
+  // It can make room for itself there. In holes of others' zones it would be in their way.
+  heap_.KeepToZone(true);
+  table_.KeepToZone(true);
   return true;
 }
 

@@ -3,6 +3,7 @@
 // waits for them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -221,7 +222,6 @@ class Shard {
     return place.header == chain.place() ? place.index : AccessStamps::kChainCell;
   }
   bool MayEvict(Slot slot) const;
-  bool IsEvictableItem(RegionOffset object) const;
   void Evict(BucketChain chain, SlotPlace place);
   // Memory for an item of that hash, or (none) of the heap. Where there is none, the index gives
   // back what it has too much of; then, if the shard evicts, other items go. Any item of a bucket
@@ -229,10 +229,8 @@ class Shard {
   using Hash = std::optional<uint64_t>;
   std::optional<RegionOffset> AllocateMakingRoom(Hash hash, uint64_t bytes);
   uint64_t EvictFor(Hash hash, uint64_t bytes);
+  uint64_t EvictOldest(uint64_t bytes);
   uint64_t EvictCandidate(size_t index);
-  uint64_t ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const;
-  uint64_t EvictRun(RegionOffset from, uint64_t bytes);
-  uint64_t EvictAnyRun(uint64_t bytes);
   uint64_t EvictObjects(const std::vector<RegionOffset>& objects);
   bool MakeRoomForSegment();
   // Meets some items: those of the heap become candidates. The age that a quarter of those in
@@ -248,6 +246,33 @@ class Shard {
   // one. False: there is no memory for it.
   bool LocateAgain(Target& target, std::string_view key, uint64_t hash,
                    std::optional<RegionOffset>& spare);
+
+  // Evicting what lies in a run of pages (shard_evict_run.cc).
+  struct PageRun {
+    uint64_t begin = 0;
+    uint64_t bytes = 0;
+    double heat = 0;  // the sum of each item's bytes by its age
+    std::vector<RegionOffset> objects;
+
+    double age() const { return heat == 0 ? HUGE_VAL : static_cast<double>(bytes) / heat; }
+    void Add(const PageRun& neighbour);
+  };
+  enum class Side : uint8_t { kBefore, kFrom };
+  bool IsEvictableItem(RegionOffset object) const;
+  // Where the index names the item at `object`; no place: nowhere.
+  Target TargetAt(RegionOffset object) const;
+  std::optional<PageRun> RunAt(RegionOffset at, Side side) const;
+  std::optional<PageRun> RunAround(RegionOffset at, uint64_t bytes) const;
+  // Of the runs around candidates that are as long as an allocation of `bytes` needs. nullopt: none
+  // can be cleared. Forgets candidates around which none can, unless their own memory will do: the
+  // oldest of all would keep others out of the pool for ever.
+  std::optional<PageRun> OldestRun(uint64_t bytes);
+  uint64_t ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const;
+  double HeatOf(const BucketChain& chain, SlotPlace place) const;
+  std::optional<BucketChain> ClearableChainWith(RegionOffset object) const;
+  void EvictHeader(RegionOffset object);
+  std::optional<PageRun> SegmentAround(RegionOffset at) const;
+  uint64_t EvictAnyRun(uint64_t bytes);
 
   // Contraction (shard_contraction.cc).
   struct Merge;

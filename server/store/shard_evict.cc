@@ -1,16 +1,14 @@
 // Making room by evicting what was not used for long (--evict=lru).
 //
 // What must go depends on where room is wanted. A small item can take the place of one in its own
-// bucket. Anything else takes the heap's: there the oldest of a sample goes, if its memory will do;
-// otherwise all that lies around it goes, until a run of pages is free. Or it takes the index's, if
-// what lies in buckets is older: a segment is squeezed out of it, at the cost of the oldest items
-// of its buckets and of those that they are merged with. Nobody is asked to wait: a write evicts by
-// itself, within a bound.
+// bucket. Anything else takes the heap's: there the oldest of a sample goes, if its memory will do,
+// or what lies around an old one, so that a run of pages is free (shard_evict_run.cc): whichever is
+// older. Or it takes the index's, if what lies in buckets is older: a segment is squeezed out of
+// it, at the cost of the oldest items of its buckets and of those that they are merged with. Nobody
+// is asked to wait: a write evicts by itself, within a bound.
 #include <algorithm>
 #include <optional>
-#include <span>
 
-#include "common/base/hash.h"
 #include "server/store/shard.h"
 
 namespace kvd {
@@ -29,10 +27,12 @@ constexpr uint32_t kSampledObjectsMax = 16;
 constexpr uint32_t kSampledObjectsBeforeSqueeze = 32;
 // One in so many bytes of the shard's are the index's at least when it is squeezed for its age.
 constexpr uint64_t kIndexShare = 4;
-// Runs of pages around old items that are tried, and then pages that are searched for any run that
-// can be cleared, before a write gives up.
-constexpr uint32_t kRunsTriedMax = 8;
-constexpr uint64_t kPagesSearchedMax = 8192;
+// A candidate of that part of the oldest one's age goes without a look at what lies around others.
+constexpr double kNearlyOldest = 0.75;
+// Samples that are taken before a write looks for any run, whatever its age.
+constexpr uint32_t kRoundsMax = 4;
+// Segments around old items that are tried before the index does without.
+constexpr uint32_t kSegmentsTriedMax = 8;
 
 }  // namespace
 
@@ -75,7 +75,16 @@ std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes)
     if (!ContractInNeed()) break;
     at = allocate();
   }
-  if (!evicts_ || bytes > region_.bytes() / 2) return at;
+  if (!evicts_) return at;
+  // Where others have memory left: for what the shard's own zone will hardly hold, and in the end.
+  const auto allocate_anywhere = [&] {
+    heap_.KeepToZone(false);
+    at = allocate();
+    heap_.KeepToZone(true);
+    return at;
+  };
+  if (bytes > region_.bytes() / shard_count() / 2 && allocate_anywhere()) return at;
+  if (bytes > region_.bytes() / 2) return at;
   const uint64_t evicted_max = kEvictedPerWriteMax + bytes / kBytesPerEvictionMore;
   for (uint64_t evicted = 0; !at && evicted < evicted_max;) {
     const uint64_t more = EvictFor(hash, bytes);
@@ -83,18 +92,15 @@ std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes)
     evicted += more;
     at = allocate();
   }
-  return at;
+  return at ? at : allocate_anywhere();
 }
 
 // Where nearly all items lie in their buckets, few buckets lead to those in the heap.
 bool Shard::OfferSomeObject() {
   const std::optional<RegionOffset> object = heap_.SampleObject(random_);
   if (!object || !IsEvictableItem(*object)) return false;
-  const std::string_view key = items_.KeyAt(*object);
-  const uint64_t hash = HashKey(key, region_.geometry().hash_seed());
-  const BucketChain chain = ChainOf(hash);
-  const std::optional<SlotPlace> place = FindPlace(chain, key, hash);
-  if (!place || LocationOf(chain.SlotAt(*place)) != *object) return false;
+  const auto [chain, place] = TargetAt(*object);
+  if (!place) return false;
   const uint32_t bucket = ToNumber(chain.bucket());
   pool_.Offer({chain.SlotAt(*place), bucket, stamps_.Get(bucket, CellOf(chain, *place))},
               [this](AccessStamps::Stamp stamp) { return stamps_.AgeOf(stamp); });
@@ -201,18 +207,25 @@ uint64_t Shard::EvictFor(Hash hash, uint64_t bytes) {
       if (const uint64_t went = SqueezeIndex(); went != 0) return went;
     }
   }
-  for (uint32_t i = 0; oldest && i < kRunsTriedMax; ++i) {
-    const std::optional<size_t> fit = OldestCandidate(bytes, /*must_do=*/true);
-    if (fit && age(pool_[*fit]) >= age(pool_[*oldest]) / 2) return EvictCandidate(*fit);
-    const RegionOffset at = LocationOf(pool_[*oldest].slot);
-    const RegionOffset from = heap_.ExtentAt(at)->begin;
-    if (const uint64_t went = EvictRun(from, Heap::RunFor(bytes)); went != 0) return went;
-    if (fit) return EvictCandidate(*fit);
-    pool_.Remove(*oldest);
-    oldest = OldestCandidate(bytes, /*must_do=*/false);
+  for (uint32_t round = 0; round < kRoundsMax; ++round) {
+    if (const uint64_t went = EvictOldest(bytes); went != 0) return went;
+    SampleItems();
   }
   if (const uint64_t went = EvictAnyRun(Heap::RunFor(bytes)); went != 0) return went;
   return SqueezeIndex();
+}
+
+// A candidate whose memory will do, or all in a run of pages around one. 0: there is neither.
+uint64_t Shard::EvictOldest(uint64_t bytes) {
+  const auto age = [this](size_t i) { return stamps_.AgeOf(pool_[i].stamp); };
+  const std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
+  if (!oldest) return 0;
+  std::optional<size_t> fit = OldestCandidate(bytes, /*must_do=*/true);
+  if (fit && age(*fit) >= kNearlyOldest * age(*oldest)) return EvictCandidate(*fit);
+  const std::optional<PageRun> run = OldestRun(bytes);
+  fit = OldestCandidate(bytes, /*must_do=*/true);
+  if (run && (!fit || run->age() > age(*fit))) return EvictObjects(run->objects);
+  return fit ? EvictCandidate(*fit) : 0;
 }
 
 // Where the index is a small part of the memory, or is large because of slots for the heap's items,
@@ -233,89 +246,21 @@ uint64_t Shard::EvictCandidate(size_t index) {
   return 1;
 }
 
-// What lies at `at`: how long it is, or 0 if it cannot be cleared; adds its items to `objects`.
-uint64_t Shard::ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const {
-  const std::optional<Heap::Extent> span = heap_.ExtentAt(at);
-  if (!span) return region_.pages().FreeBytesFrom(at);
-  const auto first = static_cast<ptrdiff_t>(objects.size());
-  heap_.AppendObjects(at, objects);
-  const bool all = std::all_of(objects.begin() + first, objects.end(),
-                               [this](RegionOffset object) { return IsEvictableItem(object); });
-  return all ? ToBytes(span->begin) + span->bytes - ToBytes(at) : 0;
-}
-
-// Everything in the run of pages; how many items went, none if there is anything that cannot go.
-uint64_t Shard::EvictRun(RegionOffset from, uint64_t bytes) {
-  std::vector<RegionOffset> objects;
-  const RegionOffset end = from + bytes;
-  for (RegionOffset at = from; at < end;) {
-    const uint64_t clearable = ClearableFrom(at, objects);
-    if (clearable == 0 || objects.size() > kEvictedPerWriteMax) return 0;
-    at = at + clearable;
-  }
-  return EvictObjects(objects);
-}
-
-// The first run that can be cleared, whatever the age of what lies there.
-uint64_t Shard::EvictAnyRun(uint64_t bytes) {
-  std::vector<RegionOffset> objects;
-  const uint64_t pages = region_.bytes() / kPageBytes;
-  RegionOffset at{random_.Uniform(pages) * kPageBytes};
-  uint64_t run = 0;
-  for (uint64_t searched = 0; searched < std::min(pages, kPagesSearchedMax);) {
-    const uint64_t clearable = ClearableFrom(at, objects);
-    const uint64_t passed = std::max<uint64_t>(clearable, kPageBytes);
-    run = clearable == 0 || objects.size() > kEvictedPerWriteMax ? 0 : run + clearable;
-    if (run == 0) objects.clear();
-    if (run >= bytes && !objects.empty()) return EvictObjects(objects);
-    at = at + passed;
-    searched += passed / kPageBytes;
-    if (ToBytes(at) < region_.bytes()) continue;
-    at = RegionOffset{0};
-    run = 0;
-    objects.clear();
-  }
-  return 0;
-}
-
-uint64_t Shard::EvictObjects(const std::vector<RegionOffset>& objects) {
-  for (const RegionOffset object : objects) {
-    const std::string_view key = items_.KeyAt(object);
-    const uint64_t hash = HashKey(key, region_.geometry().hash_seed());
-    const BucketChain chain = ChainOf(hash);
-    if (const auto place = FindPlace(chain, key, hash)) Evict(chain, *place);
-  }
-  return objects.size();
-}
-
 // The index may need room as well: where many small items come after few large ones.
 bool Shard::MakeRoomForSegment() {
   if (!evicts_) return false;
   const uint32_t local_age = SampleItems();
-  for (uint32_t i = 0; i < kRunsTriedMax; ++i) {
+  for (uint32_t i = 0; i < kSegmentsTriedMax; ++i) {
     const std::optional<size_t> oldest = OldestCandidate(0, /*must_do=*/false);
     if (!oldest || (BucketsHoldMuch() && stamps_.AgeOf(pool_[*oldest].stamp) < local_age))
       return false;
-    const uint64_t at = ToBytes(LocationOf(pool_[*oldest].slot));
-    if (EvictRun(RegionOffset{at / kSegmentBytes * kSegmentBytes}, kSegmentBytes) != 0) return true;
+    if (const auto run = SegmentAround(LocationOf(pool_[*oldest].slot))) {
+      const bool any = EvictObjects(run->objects) != 0;
+      return heap_.ReleaseSpareSpan() || any;
+    }
     pool_.Remove(*oldest);
   }
   return false;
-}
-
-// An object of the heap is an item, an overflow header, or memory that was reserved or is held.
-bool Shard::IsEvictableItem(RegionOffset object) const {
-  if (reserved_.count(ToBytes(object)) != 0 || held_.Contains(object)) return false;
-  if (pinned_ != kEmptySlot && LocationOf(pinned_) == object) return false;
-  if (!heap_.IsOfClass(object, kBucketHeaderBytes)) return true;
-  // As large as a header: only an item verifies as one.
-  ItemView item;
-  return JudgeItem(std::span<const std::byte>(region_.At(object), kBucketHeaderBytes),
-                   {.incarnation = region_.geometry().incarnation,
-                    .location = object,
-                    .key = {},
-                    .held_version = 0},
-                   item) == ItemVerdict::kCurrent;
 }
 
 }  // namespace kvd

@@ -41,6 +41,9 @@ class ExactLru {
   std::unordered_map<uint64_t, std::list<Entry>::iterator> by_key_;
 };
 
+// Of which hits the server is told.
+enum class Told { kAll, kAsClientsTell, kNone };
+
 struct TraceOptions {
   uint64_t seed = 1;
   uint64_t keys = 200'000;
@@ -49,16 +52,17 @@ struct TraceOptions {
   uint64_t value_bytes_min = 64;
   uint64_t value_bytes_max = 64;
   uint64_t memory_bytes = 8 << 20;
-  // One in so many one-sided hits is told to the server; 0: none.
-  uint32_t told_one_in = 8;
+  Told told = Told::kAsClientsTell;
 };
 
 struct TraceResult {
-  uint64_t items = 0;  // in the store, in the end
-  uint64_t user_bytes = 0;
+  uint64_t items = 0;       // in the store, in the end
+  uint64_t user_bytes = 0;  // of keys and values, on average over the second half
   uint64_t evicted_items = 0;
-  double hit_ratio = 0;        // of the store
-  double exact_hit_ratio = 0;  // of an exact LRU with as many user bytes
+  uint64_t evicting_put_ns = 0;       // CPU time of a PUT in the second half
+  double hit_ratio = 0;               // of the store
+  double exact_hit_ratio = 0;         // of an exact LRU with as many user bytes
+  double unencumbered_hit_ratio = 0;  // of one that fills all of the memory with user bytes
 };
 
 // Reads key after key; puts those that are missing. Aborts where a put fails or the store is not

@@ -61,6 +61,8 @@ TEST_CASE("Heap: tells what lies in a span, and whose memory would do for whom")
   CHECK(t.heap.ExtentAt(neighbour)->begin == extent.begin);
   CHECK(t.heap.ExtentAt(large)->begin == large);
   CHECK(t.heap.ExtentAt(large)->bytes == 25 * kPageBytes);
+  CHECK(t.heap.ExtentAt(large + 24 * kPageBytes)->begin == large);  // its last page
+  CHECK_FALSE(t.heap.ExtentAt(large + 23 * kPageBytes).has_value());
   CHECK_FALSE(t.heap.ExtentAt(RegionOffset{kPageBytes}).has_value());
   std::vector<RegionOffset> objects;
   t.heap.AppendObjects(small, objects);

@@ -26,7 +26,7 @@ TEST_CASE("PageAllocator: segments come from the low end, pages from the high en
   KVD_REQUIRE_OK(pages.CheckInvariants());
 }
 
-TEST_CASE("PageAllocator: says how far a free run goes on from a page") {
+TEST_CASE("PageAllocator: says how far a free run goes from a page, on and back") {
   PageAllocator pages(kBegin, kEnd);
   const RegionOffset taken = *pages.Allocate(kPageBytes);  // the last page
   CHECK(pages.FreeBytesFrom(RegionOffset{0}) == 0);
@@ -34,6 +34,43 @@ TEST_CASE("PageAllocator: says how far a free run goes on from a page") {
   CHECK(pages.FreeBytesFrom(kBegin + kPageBytes) == ToBytes(taken) - ToBytes(kBegin) - kPageBytes);
   CHECK(pages.FreeBytesFrom(taken) == 0);
   CHECK(pages.FreeBytesFrom(kEnd) == 0);
+  CHECK(pages.FreeBytesBefore(kBegin) == 0);
+  CHECK(pages.FreeBytesBefore(kBegin + kPageBytes) == kPageBytes);
+  CHECK(pages.FreeBytesBefore(taken) == ToBytes(taken) - ToBytes(kBegin));
+  CHECK(pages.FreeBytesBefore(kEnd) == 0);
+}
+
+TEST_CASE("PageAllocator: each zone is given its own memory first, then others'") {
+  PageAllocator pages(kBegin, kEnd, 4);
+  CHECK(pages.IsIn(kBegin, 0));
+  CHECK_FALSE(pages.IsIn(RegionOffset{0}, 0));
+  CHECK_FALSE(pages.IsIn(RegionOffset{5 * kMiB}, 0));
+  CHECK(pages.IsIn(RegionOffset{5 * kMiB}, 1));
+  CHECK_FALSE(pages.IsIn(kEnd, 3));
+  CHECK(pages.Allocate(kPageBytes, {.zone = 0}) == RegionOffset{5 * kMiB - kPageBytes});
+  CHECK(pages.Allocate(kPageBytes, {.zone = 1}) == RegionOffset{9 * kMiB - kPageBytes});
+  CHECK(pages.Allocate(kPageBytes, {.zone = 3}) == RegionOffset{16 * kMiB - kPageBytes});
+  CHECK(pages.AllocateSegment({.zone = 2}) == RegionOffset{9 * kMiB});
+  CHECK(pages.AllocateSegment({.zone = 3}) == RegionOffset{13 * kMiB});
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+  CHECK_FALSE(pages.Allocate(3 * kMiB, {.zone = 3, .only = true}).has_value());
+  // More than its own: of all runs the smallest that will do.
+  CHECK(pages.Allocate(3 * kMiB, {.zone = 3}) == RegionOffset{10 * kMiB});
+  CHECK(pages.AllocateSegment({.zone = 3}) == RegionOffset{14 * kMiB});
+  CHECK_FALSE(pages.AllocateSegment({.zone = 3, .only = true}).has_value());
+  CHECK(pages.AllocateSegment({.zone = 3}) == RegionOffset{1 * kMiB});
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+}
+
+TEST_CASE("PageAllocator: a free run goes on from zone to zone") {
+  PageAllocator pages(kBegin, kEnd, 4);
+  const uint64_t all = ToBytes(kEnd) - ToBytes(kBegin);
+  const RegionOffset at = *pages.Allocate(all, {.zone = 2});
+  CHECK(at == kBegin);
+  CHECK_FALSE(pages.Allocate(1, {.zone = 2}).has_value());
+  pages.Free(at, all);
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+  CHECK(pages.longest_free_run_bytes() == all);
 }
 
 TEST_CASE("PageAllocator: what is freed coalesces on both sides, in any order") {
@@ -86,7 +123,9 @@ TEST_CASE("PageAllocator: declines what cannot be had and changes nothing") {
 
 TEST_CASE("PageAllocator: random use never gives a page twice and loses none") {
   Random random(kvd::test::Seed());
-  PageAllocator pages(kBegin, kEnd);
+  const auto zones = static_cast<uint32_t>(random.Between(1, 5));
+  CAPTURE(zones);
+  PageAllocator pages(kBegin, kEnd, zones);
   const uint64_t all = pages.free_bytes();
   std::vector<bool> taken(ToBytes(kEnd) / kPageBytes, false);
   std::vector<std::pair<RegionOffset, uint64_t>> held;
@@ -109,7 +148,9 @@ TEST_CASE("PageAllocator: random use never gives a page twice and loses none") {
       const bool segment = random.OneIn(20);
       const uint64_t bytes =
           segment ? kSegmentBytes : random.Between(1, random.OneIn(10) ? 2 * kMiB : 20'000);
-      const auto at = segment ? pages.AllocateSegment() : pages.Allocate(bytes);
+      const PageAllocator::From from{.zone = static_cast<uint32_t>(random.Uniform(zones)),
+                                     .only = random.OneIn(2)};
+      const auto at = segment ? pages.AllocateSegment(from) : pages.Allocate(bytes, from);
       if (!at) continue;
       REQUIRE(ToBytes(*at) % (segment ? kSegmentBytes : kPageBytes) == 0);
       REQUIRE(*at >= kBegin);
