@@ -27,8 +27,8 @@
 
 namespace kvd {
 
-// Thread-safe. Every operation takes time logarithmic in the number of free runs, under one short
-// lock.
+// Thread-safe. Every operation takes time logarithmic in the number of free runs, and proportional
+// to the number of zones, under one short lock.
 class PageAllocator {
  public:
   // Manages [begin, end), both multiples of kPageBytes, in zones of about the same length; all of
@@ -54,9 +54,12 @@ class PageAllocator {
   // Gives back what was allocated, or any whole pages of it. `bytes` is rounded up to whole pages.
   void Free(RegionOffset offset, uint64_t bytes);
 
+  // Where a zone begins, and where it ends.
+  RegionOffset ZoneBegin(uint32_t zone) const { return RegionOffset{zones_[zone].begin}; }
+  RegionOffset ZoneEnd(uint32_t zone) const { return RegionOffset{zones_[zone].end}; }
   // Whether the page at `at` is of that zone.
   bool IsIn(RegionOffset at, uint32_t zone) const {
-    return ToBytes(at) >= zones_[zone].begin && ToBytes(at) < zones_[zone].end;
+    return at >= ZoneBegin(zone) && at < ZoneEnd(zone);
   }
 
   uint64_t free_bytes() const { return free_bytes_.load(std::memory_order_relaxed); }

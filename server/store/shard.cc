@@ -200,7 +200,8 @@ ShardStats Shard::stats() const {
           .expired_items = expired_items_.get(),
           .expired_bytes = expired_bytes_.get(),
           .evicted_items = evicted_items_.get(),
-          .evicted_bytes = evicted_bytes_.get()};
+          .evicted_bytes = evicted_bytes_.get(),
+          .items_looked_at = items_looked_at_.get()};
 }
 
 }  // namespace kvd

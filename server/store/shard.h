@@ -228,6 +228,7 @@ class Shard {
   // may have changed its place afterwards, and its bucket: rearranged_ tells.
   using Hash = std::optional<uint64_t>;
   std::optional<RegionOffset> AllocateMakingRoom(Hash hash, uint64_t bytes);
+  uint64_t RoomMax() const;
   uint64_t EvictFor(Hash hash, uint64_t bytes);
   uint64_t EvictOldest(uint64_t bytes);
   uint64_t EvictCandidate(size_t index);
@@ -247,6 +248,9 @@ class Shard {
   bool LocateAgain(Target& target, std::string_view key, uint64_t hash,
                    std::optional<RegionOffset>& spare);
 
+  // What one write may do to find out what has to go for room of so many bytes.
+  void GrantSearch(uint64_t bytes);
+
   // Evicting what lies in a run of pages (shard_evict_run.cc).
   struct PageRun {
     uint64_t begin = 0;
@@ -261,17 +265,18 @@ class Shard {
   bool IsEvictableItem(RegionOffset object) const;
   // Where the index names the item at `object`; no place: nowhere.
   Target TargetAt(RegionOffset object) const;
-  std::optional<PageRun> RunAt(RegionOffset at, Side side) const;
-  std::optional<PageRun> RunAround(RegionOffset at, uint64_t bytes) const;
+  std::optional<PageRun> RunAt(RegionOffset at, Side side);
+  std::optional<PageRun> RunAround(RegionOffset at, uint64_t bytes);
   // Of the runs around candidates that are as long as an allocation of `bytes` needs. nullopt: none
-  // can be cleared. Forgets candidates around which none can, unless their own memory will do: the
-  // oldest of all would keep others out of the pool for ever.
+  // can be cleared, or was found in what may be looked at. Forgets candidates around which none
+  // can, unless their own memory will do: the oldest of all would keep others out of the pool for
+  // ever.
   std::optional<PageRun> OldestRun(uint64_t bytes);
   uint64_t ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const;
   double HeatOf(const BucketChain& chain, SlotPlace place) const;
   std::optional<BucketChain> ClearableChainWith(RegionOffset object) const;
   void EvictHeader(RegionOffset object);
-  std::optional<PageRun> SegmentAround(RegionOffset at) const;
+  std::optional<PageRun> SegmentAround(RegionOffset at);
   uint64_t EvictAnyRun(uint64_t bytes);
 
   // Contraction (shard_contraction.cc).
@@ -337,6 +342,8 @@ class Shard {
   uint32_t growth_pause_ = 0;       // writes until growth is tried again after it found no room
   uint32_t contraction_pause_ = 0;  // the same of contraction
   uint64_t rearranged_ = 0;         // evictions and merges
+  uint64_t items_to_look_at_ = 0;   // at most, in runs of pages, by the write at hand
+  uint64_t pages_to_search_ = 0;    // and for any run that can be cleared
   // Besides items that lapse. False: nothing has changed since Work found nothing to do.
   bool may_have_work_ = true;
 
@@ -344,7 +351,7 @@ class Shard {
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie
   Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, merges_, no_space_;
   Counter index_bytes_given_back_;
-  Counter expired_items_, expired_bytes_, evicted_items_, evicted_bytes_;
+  Counter expired_items_, expired_bytes_, evicted_items_, evicted_bytes_, items_looked_at_;
 };
 
 }  // namespace kvd

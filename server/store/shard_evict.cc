@@ -64,6 +64,14 @@ void Shard::Evict(BucketChain chain, SlotPlace place) {
   Erase(chain, place, /*bring_home=*/false);
 }
 
+// What the shard makes room for at most: half of the region, and what its zone has beside the first
+// buckets. For more it would evict all that it has, in vain.
+uint64_t Shard::RoomMax() const {
+  const PageAllocator& pages = region_.pages();
+  const uint64_t zone = ToBytes(pages.ZoneEnd(shard_)) - ToBytes(pages.ZoneBegin(shard_));
+  return std::min(region_.bytes() / 2, std::max<uint64_t>(zone, 2 * kSegmentBytes) - kSegmentBytes);
+}
+
 std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes) {
   const auto allocate = [&] {
     return hash ? AllocateItem(ChainOf(*hash), bytes) : heap_.Allocate(bytes);
@@ -84,7 +92,8 @@ std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes)
     return at;
   };
   if (bytes > region_.bytes() / shard_count() / 2 && allocate_anywhere()) return at;
-  if (bytes > region_.bytes() / 2) return at;
+  if (bytes > RoomMax()) return at;
+  GrantSearch(bytes);
   const uint64_t evicted_max = kEvictedPerWriteMax + bytes / kBytesPerEvictionMore;
   for (uint64_t evicted = 0; !at && evicted < evicted_max;) {
     const uint64_t more = EvictFor(hash, bytes);
@@ -249,8 +258,9 @@ uint64_t Shard::EvictCandidate(size_t index) {
 // The index may need room as well: where many small items come after few large ones.
 bool Shard::MakeRoomForSegment() {
   if (!evicts_) return false;
+  GrantSearch(kSegmentBytes);
   const uint32_t local_age = SampleItems();
-  for (uint32_t i = 0; i < kSegmentsTriedMax; ++i) {
+  for (uint32_t i = 0; i < kSegmentsTriedMax && items_to_look_at_ != 0; ++i) {
     const std::optional<size_t> oldest = OldestCandidate(0, /*must_do=*/false);
     if (!oldest || (BucketsHoldMuch() && stamps_.AgeOf(pool_[*oldest].stamp) < local_age))
       return false;

@@ -21,8 +21,12 @@ namespace {
 constexpr uint64_t kItemsPerRunMax = 65'536;
 // Items that are looked at in runs around candidates before the oldest of these runs is taken.
 constexpr uint64_t kItemsLookedAtMax = 128;
-// Pages that are searched for any run that can be cleared before a write gives up.
+// Pages that are searched for any run that can be cleared, at a time and by one write.
 constexpr uint64_t kPagesSearchedMax = 8192;
+constexpr uint64_t kPagesSearchedPerWriteMax = 4 * kPagesSearchedMax;
+// Items whose age one write looks at, and one more for so many bytes that are to be written.
+constexpr uint64_t kItemsLookedAtPerWriteMax = 2 * kItemsPerRunMax;
+constexpr uint64_t kBytesPerLookMore = 64;
 
 }  // namespace
 
@@ -44,23 +48,36 @@ Shard::Target Shard::TargetAt(RegionOffset object) const {
   return target;
 }
 
-// What lies next to `at`, on the side of it that is asked for. nullopt: it cannot be cleared, or is
-// not of the shard's zone, in which alone it takes what it has cleared.
-std::optional<Shard::PageRun> Shard::RunAt(RegionOffset at, Side side) const {
+void Shard::GrantSearch(uint64_t bytes) {
+  items_to_look_at_ = kItemsLookedAtPerWriteMax + bytes / kBytesPerLookMore;
+  pages_to_search_ = kPagesSearchedPerWriteMax;
+}
+
+// What lies next to `at`, on the side of it that is asked for, as far as it is of the shard's zone,
+// in which alone the shard takes what it has cleared. nullopt: nothing is, or it cannot be cleared.
+std::optional<Shard::PageRun> Shard::RunAt(RegionOffset at, Side side) {
+  const PageAllocator& pages = region_.pages();
   const uint64_t page = side == Side::kBefore ? ToBytes(at) - kPageBytes : ToBytes(at);
-  if (!region_.pages().IsIn(RegionOffset{page}, shard_)) return std::nullopt;
+  if (!pages.IsIn(RegionOffset{page}, shard_)) return std::nullopt;
   const std::optional<Heap::Extent> span = heap_.ExtentAt(RegionOffset{page});
   PageRun run;
-  if (!span) {
-    const PageAllocator& pages = region_.pages();
-    run.bytes = side == Side::kBefore ? pages.FreeBytesBefore(at) : pages.FreeBytesFrom(at);
-    run.begin = side == Side::kBefore ? ToBytes(at) - run.bytes : ToBytes(at);
-    if (run.bytes == 0) return std::nullopt;
-    return run;
+  uint64_t end = 0;
+  if (span) {
+    run.begin = ToBytes(span->begin);
+    end = run.begin + span->bytes;
+    heap_.AppendObjects(RegionOffset{page}, run.objects);
+  } else if (side == Side::kBefore) {
+    run.begin = ToBytes(at) - pages.FreeBytesBefore(at);
+    end = ToBytes(at);
+  } else {
+    run.begin = ToBytes(at);
+    end = run.begin + pages.FreeBytesFrom(at);
   }
-  run.begin = ToBytes(span->begin);
-  run.bytes = span->bytes;
-  heap_.AppendObjects(RegionOffset{page}, run.objects);
+  if (run.begin == end) return std::nullopt;
+  run.begin = std::max(run.begin, ToBytes(pages.ZoneBegin(shard_)));
+  run.bytes = std::min(end, ToBytes(pages.ZoneEnd(shard_))) - run.begin;
+  items_to_look_at_ -= std::min<uint64_t>(items_to_look_at_, run.objects.size());
+  items_looked_at_.Add(run.objects.size());
   for (const RegionOffset object : run.objects) {
     if (IsEvictableItem(object)) {
       const Target target = TargetAt(object);
@@ -118,7 +135,7 @@ std::optional<BucketChain> Shard::ClearableChainWith(RegionOffset object) const 
 }
 
 // Grows from the span at `at` to `bytes` or more, each time by its older neighbour.
-std::optional<Shard::PageRun> Shard::RunAround(RegionOffset at, uint64_t bytes) const {
+std::optional<Shard::PageRun> Shard::RunAround(RegionOffset at, uint64_t bytes) {
   std::optional<PageRun> run = RunAt(at, Side::kFrom);
   if (!run) return std::nullopt;
   std::optional<PageRun> before, after;
@@ -129,20 +146,22 @@ std::optional<Shard::PageRun> Shard::RunAround(RegionOffset at, uint64_t bytes) 
     look_before = before && (!after || before->age() >= after->age());
     look_after = !look_before;
     run->Add(look_before ? *before : *after);
-    if (run->objects.size() > kItemsPerRunMax) return std::nullopt;
+    if (run->objects.size() > kItemsPerRunMax || items_to_look_at_ == 0) return std::nullopt;
   }
   return run;
 }
 
 // All that lies in the aligned segment that `at` is in, or reaches into it.
-std::optional<Shard::PageRun> Shard::SegmentAround(RegionOffset at) const {
+std::optional<Shard::PageRun> Shard::SegmentAround(RegionOffset at) {
   const uint64_t begin = ToBytes(at) / kSegmentBytes * kSegmentBytes;
   std::optional<PageRun> run = RunAt(at, Side::kFrom);
   while (run && (run->begin > begin || run->begin + run->bytes < begin + kSegmentBytes)) {
     const bool before = run->begin > begin;
     const RegionOffset edge{before ? run->begin : run->begin + run->bytes};
     const std::optional<PageRun> more = RunAt(edge, before ? Side::kBefore : Side::kFrom);
-    if (!more || run->objects.size() > kItemsPerRunMax) return std::nullopt;
+    if (!more || run->objects.size() > kItemsPerRunMax || items_to_look_at_ == 0) {
+      return std::nullopt;
+    }
     run->Add(*more);
   }
   return run;
@@ -158,12 +177,12 @@ std::optional<Shard::PageRun> Shard::OldestRun(uint64_t bytes) {
   std::optional<PageRun> oldest;
   uint64_t looked_at = 0;
   for (const EvictionCandidate& candidate : by_age) {
-    if (looked_at >= kItemsLookedAtMax) break;
+    if (looked_at >= kItemsLookedAtMax || items_to_look_at_ == 0) break;
     const RegionOffset at = LocationOf(candidate.slot);
     std::optional<PageRun> run = RunAround(at, Heap::RunFor(bytes));
     if (!run) {
       looked_at += kItemsLookedAtMax / EvictionPool::kSizeMax;
-      if (!heap_.WouldDo(at, bytes)) pool_.Forget(candidate.slot);
+      if (items_to_look_at_ != 0 && !heap_.WouldDo(at, bytes)) pool_.Forget(candidate.slot);
       continue;
     }
     looked_at += run->objects.size();
@@ -172,26 +191,32 @@ std::optional<Shard::PageRun> Shard::OldestRun(uint64_t bytes) {
   return oldest;
 }
 
-// What lies at `at`: how long it is, or 0 if it cannot be cleared; adds its items to `objects`.
+// What lies at `at`, a page of the shard's zone, and in it: how long it is, or 0 if it cannot be
+// cleared; adds its items to `objects`.
 uint64_t Shard::ClearableFrom(RegionOffset at, std::vector<RegionOffset>& objects) const {
-  if (!region_.pages().IsIn(at, shard_)) return 0;
+  const uint64_t left = ToBytes(region_.pages().ZoneEnd(shard_)) - ToBytes(at);
   const std::optional<Heap::Extent> span = heap_.ExtentAt(at);
-  if (!span) return region_.pages().FreeBytesFrom(at);
+  if (!span) return std::min(left, region_.pages().FreeBytesFrom(at));
   const auto first = static_cast<ptrdiff_t>(objects.size());
   heap_.AppendObjects(at, objects);
   const bool all = std::all_of(objects.begin() + first, objects.end(), [this](RegionOffset object) {
     return IsEvictableItem(object) || ClearableChainWith(object);
   });
-  return all ? ToBytes(span->begin) + span->bytes - ToBytes(at) : 0;
+  return all ? std::min(left, ToBytes(span->begin) + span->bytes - ToBytes(at)) : 0;
 }
 
-// The first run that can be cleared, whatever the age of what lies there.
+// The first run that can be cleared, whatever the age of what lies there, from somewhere in the
+// shard's zone on.
 uint64_t Shard::EvictAnyRun(uint64_t bytes) {
   std::vector<RegionOffset> objects;
-  const uint64_t pages = region_.bytes() / kPageBytes;
-  RegionOffset at{random_.Uniform(pages) * kPageBytes};
+  const RegionOffset begin = region_.pages().ZoneBegin(shard_);
+  const RegionOffset end = region_.pages().ZoneEnd(shard_);
+  if (begin == end) return 0;
+  const uint64_t pages = (ToBytes(end) - ToBytes(begin)) / kPageBytes;
+  const uint64_t searched_max = std::min({pages, kPagesSearchedMax, pages_to_search_});
+  RegionOffset at = begin + random_.Uniform(pages) * kPageBytes;
   uint64_t run = 0;
-  for (uint64_t searched = 0; searched < std::min(pages, kPagesSearchedMax);) {
+  for (uint64_t searched = 0; searched < searched_max;) {
     const uint64_t clearable = ClearableFrom(at, objects);
     const uint64_t passed = std::max<uint64_t>(clearable, kPageBytes);
     run = clearable == 0 || objects.size() > kItemsPerRunMax ? 0 : run + clearable;
@@ -199,8 +224,9 @@ uint64_t Shard::EvictAnyRun(uint64_t bytes) {
     if (run >= bytes && !objects.empty()) return EvictObjects(objects);
     at = at + passed;
     searched += passed / kPageBytes;
-    if (ToBytes(at) < region_.bytes()) continue;
-    at = RegionOffset{0};
+    pages_to_search_ -= std::min(pages_to_search_, passed / kPageBytes);
+    if (at < end) continue;
+    at = begin;
     run = 0;
     objects.clear();
   }

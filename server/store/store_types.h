@@ -64,9 +64,11 @@ struct ShardStats {
   uint64_t expired_items = 0;  // that were taken away because their time had come
   uint64_t expired_bytes = 0;  // that they occupied
   uint64_t evicted_items = 0, evicted_bytes = 0;
+  uint64_t items_looked_at = 0;  // in runs of pages, for what should be evicted
 };
 
-// READs that cold GETs of all items would take, each item once; and those of a key that is not there, on average.
+// READs that cold GETs of all items would take, each item once; and those of a key that is not
+// there, on average.
 struct ReadCost {
   uint64_t items = 0;
   uint64_t reads = 0;

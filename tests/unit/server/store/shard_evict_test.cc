@@ -174,6 +174,51 @@ TEST_CASE("Shard: several shards that are full make room for values that take a 
   }
 }
 
+TEST_CASE("Shard: for more than its zone holds, a shard of several evicts nothing") {
+  TestStore store({.memory_bytes = 64 * kMiB, .shard_count = 4, .evict = true});
+  const auto items = [&] {
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < 4; ++i) all += store.shard(i).stats().items;
+    return all;
+  };
+  for (uint64_t i = 0; i < 800'000; ++i) store.Put(KeyOf(i), std::string(64, 'f'));
+  const uint64_t before = items();
+  for (int i = 0; i < 8; ++i) {
+    CHECK(store.Put("large" + std::to_string(i), std::string(20 * kMiB, 'l')).status ==
+          StoreStatus::kNoSpace);
+  }
+  CHECK(items() == before);
+}
+
+// Runs of pages of small items are long lists. Where something that cannot go lies everywhere, none
+// is long enough, and a write must find out soon.
+TEST_CASE("Shard: what one write looks at and evicts is bounded, also where it is refused") {
+  constexpr size_t kLarge = 3 * kMiB;
+  constexpr uint64_t kItemsMax = 65'536 + kLarge / 64;
+  const uint64_t held_one_in = GENERATE(500, 2000);
+  TestStore store({.memory_bytes = 16 * kMiB, .evict = true});
+  Shard& shard = store.shard();
+  uint64_t next = 0;
+  std::vector<Slot> held;
+  while (shard.stats().evicted_items == 0) {
+    const StoreResult put = store.Put(KeyOf(next++), std::string(600, 's'));
+    if (next % held_one_in == 0) held.push_back(put.slot);
+  }
+  for (const Slot slot : held) shard.Hold(slot);
+  const ShardStats before = shard.stats();
+  const bool refused = store.Put("large", std::string(kLarge, 'l')).status != StoreStatus::kOk;
+  if (held_one_in == 500) CHECK(refused);
+  const ShardStats after = shard.stats();
+  CHECK(after.no_space == before.no_space + (refused ? 1 : 0));
+  CHECK(after.items_looked_at - before.items_looked_at <= 65'536 + kItemsMax + 512);
+  CHECK(after.evicted_items - before.evicted_items <= kItemsMax);
+  KVD_REQUIRE_OK(store.CheckInvariants());
+  for (const Slot slot : held) shard.Release(slot);
+  CHECK(store.Put("large", std::string(kLarge, 'l')).status == StoreStatus::kOk);
+  KVD_REQUIRE_OK(store.CheckInvariants());
+}
+
+// Neither may end in a store that has no place any more for what comes next.
 // Neither may end in a store that has no place any more for what comes next.
 TEST_CASE("Shard: times of many small values and times of large ones alternate") {
   const auto shards = GENERATE(uint32_t{1}, uint32_t{4});
