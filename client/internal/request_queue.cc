@@ -69,9 +69,13 @@ absl::Status RequestQueue::Pump() {
   // also when sending failed: an answer may have come together with the end of the session.
   if (waiting_.empty() || !sent_.empty()) KVD_RETURN_IF_ERROR(TakeReplies());
   if (waiting_.empty()) return absl::OkStatus();
-  const absl::Status sent = Send();
-  KVD_RETURN_IF_ERROR(TakeReplies());
-  return sent;
+  // Until something is under way whose reply lets go what still waits: who waits for a reply when
+  // all have been answered would wait in vain.
+  for (;;) {
+    const absl::Status sent = Send();
+    KVD_RETURN_IF_ERROR(TakeReplies());
+    if (!sent.ok() || waiting_.empty() || !sent_.empty()) return sent;
+  }
 }
 
 absl::Status RequestQueue::Send() {

@@ -24,7 +24,9 @@ uint64_t PutSmall(Client& client, uint64_t count) {
     std::vector<PutRequest> puts;
     for (const std::string& key : keys) puts.push_back({key, value});
     for (const auto& result : client.MultiPut(puts)) {
-      if (!result.ok()) return put;
+      if (result.ok()) continue;
+      KVD_REQUIRE_CODE(result, kResourceExhausted);
+      return put;
     }
   }
   return count;

@@ -203,6 +203,20 @@ TEST_CASE_METHOD(Fixture,
   CHECK(reply->payload == "answer");
 }
 
+// Whoever waits for a reply when all have been taken waits in vain.
+TEST_CASE_METHOD(
+    Fixture, "RequestQueue: what waits for credits is sent when all others are answered at once") {
+  AnswerAll();
+  std::deque<Request> many(3 * channel.welcome().credits);
+  for (Request& request : many) {
+    request.header = Header(Opcode::kPut);
+    request.key = "key";
+    queue.Submit(request);
+  }
+  KVD_REQUIRE_OK(queue.Pump());
+  for (const Request& request : many) CHECK(request.done);
+}
+
 TEST_CASE_METHOD(Fixture, "RequestQueue: a reply that breaks the format is DataLoss") {
   const std::string frame =
       GENERATE(std::string(1, 'x'), std::string(55, 'x'), std::string(56, '\0'));
