@@ -83,6 +83,9 @@ struct ClientOptions {
   // Operations that find no server wait for one up to their deadline. False: they fail with UNAVAILABLE, or UNKNOWN, as soon
   // as an attempt to connect has failed.
   bool wait_for_server = true;
+  // For a tool that looks after the server, and leaves soon: where --max_clients sessions are there already, takes one of two
+  // more that kvd keeps for its own user and root on its host, over shared memory. Elsewhere it means nothing.
+  bool for_administration = false;
   // Reads each bucket whole, as over RDMA, also where the region is shared memory. To count READs, not for speed.
   bool read_whole_buckets = false;
   // Locations of items that this client remembers for itself, 16 bytes each, at most 2^30; rounded

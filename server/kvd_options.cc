@@ -185,7 +185,10 @@ const std::vector<Flag>& Flags() {
        [](KvdOptions& o, const std::string& v) {
          return SetEnum(v, {EvictPolicy::kNone, EvictPolicy::kLru}, o.evict);
        }},
-      {"max_clients", 'c', "N", "client connections at once", "1024",
+      {"max_clients", 'c', "N",
+       "client connections at once; two more are kept for 'kvcli stat', info and ping by this user "
+       "or root on this host",
+       "1024",
        [](KvdOptions& o, const std::string& v) {
          return SetNumber(v, 1, kClientsMax, o.max_clients);
        }},

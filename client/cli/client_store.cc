@@ -178,6 +178,7 @@ absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_vi
   library.deadline = options.deadline;
   library.name = "kvcli";
   if (options.credits != 0) library.credits = options.credits;
+  library.for_administration = options.for_administration;
   library.rdma_device = options.rdma.device;
   library.rdma_connect_by_tcp = options.rdma.connect_by_tcp;
   library.rdma_gid_index = options.rdma.gid_index;

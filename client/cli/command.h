@@ -26,6 +26,7 @@ struct Command {
   size_t arguments_min;
   size_t arguments_max;
   ExitCode (*run)(Invocation&);
+  bool for_administration = false;  // looks after the server, also where that is full
 };
 
 inline constexpr size_t kAnyNumber = static_cast<size_t>(-1);

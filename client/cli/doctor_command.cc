@@ -21,7 +21,7 @@ constexpr uint64_t kBuffersBytes = uint64_t{16} << 20;
 
 constexpr Flag kDoctorFlags[] = {
     {"memory", '\0', FlagKind::kBytes, "BYTES", "64m",
-     "the --memory of the kvd that is to run here"},
+     "the --memory of the kvd that is to run here; suffixes k, m, g, t"},
     {"address", '\0', FlagKind::kText, "ADDRESS", "",
      "the address here on which kvd is to listen, or from which clients are to connect"},
 };

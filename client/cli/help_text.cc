@@ -28,11 +28,16 @@ void AppendIndented(std::string_view text, std::string& out) {
 
 constexpr std::string_view kExitStatus =
     "Exit status:\n"
-    "  0 done               1 a key was not there, or a condition did not hold\n"
-    "  2 bad usage or input                      3 no connection   4 not done in time\n"
-    "  5 refused: full, too large, not admitted  6 corrupt data\n"
-    "  7 a file, or the output, could not be read or written\n"
-    "  130 interrupted      141 nobody read the output\n";
+    "  0 done\n"
+    "  1 not found or condition failed: of --if, or of cas\n"
+    "  2 usage: arguments, or input that is not understood\n"
+    "  3 cannot connect: no server there, or it went away\n"
+    "  4 deadline: not done in time\n"
+    "  5 refused by the server: full, too large, not admitted\n"
+    "  6 corrupt data: the server or its memory broke the format\n"
+    "  7 a file could not be read or written, or the output\n"
+    "  130 interrupted\n"
+    "  141 nobody read the output\n";
 
 constexpr size_t kSummaryColumn = 35;  // behind the longest of the commands' usages
 

@@ -31,6 +31,7 @@ KeyValueStore* Invocation::Store(uint32_t credits) {
 absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target, uint32_t credits) {
   ConnectOptions options = ConnectOptionsOf(flags_);
   options.credits = credits;
+  options.for_administration = command_.for_administration;
   KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, options));
   store->SetDeadline(flags_.IsSet("deadline") ? std::optional(flags_.Duration("deadline"))
                                               : std::nullopt);

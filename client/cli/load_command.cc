@@ -29,7 +29,7 @@ constexpr Flag kLoadFlags[] = {
     {"separator", '\0', FlagKind::kText, "S", "",
      "what ends the key, for delimited, which it implies; \\t and \\xNN are understood"},
     {"max_line", '\0', FlagKind::kBytes, "BYTES", "512m",
-     "longer lines are bad ones; bounds the memory that a load takes"},
+     "longer lines are bad ones; bounds the memory that a load takes; suffixes k, m, g, t"},
 };
 
 // How to read FILE, or nothing after having reported what is wrong with the flags.

@@ -161,7 +161,9 @@ constinit const Command kStatCommand = {
     .summary = "print the server's statistics",
     .details =
         "A name and a value a line. With -w json, one object; numbers are numbers below 2^53, and\n"
-        "strings from there on.\n",
+        "strings from there on. stat, info and ping also reach a kvd that has --max_clients "
+        "sessions\n"
+        "already, from its own host, as its own user or root.\n",
     .examples =
         "kvcli stat\n"
         "kvcli stat -w json\n",
@@ -169,6 +171,7 @@ constinit const Command kStatCommand = {
     .arguments_min = 0,
     .arguments_max = 0,
     .run = RunStat,
+    .for_administration = true,
 };
 
 constinit const Command kInfoCommand = {
@@ -181,6 +184,7 @@ constinit const Command kInfoCommand = {
     .arguments_min = 0,
     .arguments_max = 0,
     .run = RunInfo,
+    .for_administration = true,
 };
 
 constinit const Command kPingCommand = {
@@ -197,6 +201,7 @@ constinit const Command kPingCommand = {
     .arguments_min = 0,
     .arguments_max = 0,
     .run = RunPing,
+    .for_administration = true,
 };
 
 }  // namespace kvd::cli

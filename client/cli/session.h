@@ -19,7 +19,8 @@ class Session {
   explicit Session(Connector connector) : connector_(std::move(connector)) {}
 
   // The store at `target`, connecting unless it is the one already connected to in the same way.
-  // Errors: the connector's; the next call tries again.
+  // One that was connected to for administration serves nothing else: few of them are kept. Errors:
+  // the connector's; the next call tries again.
   absl::StatusOr<KeyValueStore*> Store(std::string_view target, const ConnectOptions& options);
 
   // What the store calls itself; empty when there is none.
@@ -32,6 +33,7 @@ class Session {
   Connector connector_;
   std::string target_;
   RdmaChoice rdma_;  // by which store_ was connected
+  bool for_administration_ = false;
   std::unique_ptr<KeyValueStore> store_;
   std::map<std::string, std::string, std::less<>> names_;  // by target
 };

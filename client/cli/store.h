@@ -135,7 +135,8 @@ struct RdmaChoice {
 struct ConnectOptions {
   std::chrono::nanoseconds deadline{0};
   RdmaChoice rdma;
-  uint32_t credits = 0;  // requests under way at once; 0: the library's choice
+  uint32_t credits = 0;             // requests under way at once; 0: the library's choice
+  bool for_administration = false;  // as the library's
 };
 
 // Connects to `target` (empty: this user's default), within the deadline.

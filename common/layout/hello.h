@@ -17,6 +17,10 @@ inline constexpr uint64_t kHelloMagic = 0x4f4c4c454844564b;    // the bytes "KVD
 inline constexpr uint64_t kWelcomeMagic = 0x4d434c455744564b;  // the bytes "KVDWELCM"
 inline constexpr uint16_t kProtocolVersion = 4;
 
+// Hello::feature_bits, and Welcome's where it holds. The client is here to look after the server, for a moment: where all
+// ordinary sessions are taken, it asks for one of the few that are kept for local administration.
+inline constexpr uint64_t kFeatureAdministration = 1;
+
 struct Hello {
   uint64_t magic;
   uint16_t version_min;  // the client speaks version_min..version_max

@@ -16,21 +16,35 @@ Welcome AdmissionPolicy::Refuse(WelcomeStatus status, std::string_view why) {
   return MakeRefusal(status, why);
 }
 
-Welcome AdmissionPolicy::Admit(const PeerIdentity&, const Hello& hello) {
+namespace {
+
+// May look after this server: asks to, and could do anything to its process anyway.
+bool IsAdministrator(const PeerIdentity& peer, const Hello& hello) {
+  return (hello.feature_bits & kFeatureAdministration) != 0 && peer.transport == "shm" &&
+         (peer.uid == geteuid() || peer.uid == 0);
+}
+
+}  // namespace
+
+Welcome AdmissionPolicy::Admit(const PeerIdentity& peer, const Hello& hello) {
   if (shutting_down_.load(std::memory_order_relaxed)) {
     return Refuse(WelcomeStatus::kShuttingDown, "kvd is shutting down");
   }
   uint64_t session_id;
   bool replies_kept;
+  bool kept = false;
   {
     const std::lock_guard lock(mutex_);
-    if (live_.size() >= options_.sessions_max) {
-      return Refuse(WelcomeStatus::kFull,
-                    absl::StrCat("--max_clients=", options_.sessions_max, " reached; raise it"));
+    if (live_.size() - administrators_ >= options_.sessions_max) {
+      kept = IsAdministrator(peer, hello) && administrators_ < kAdministrationSessions;
+      if (!kept)
+        return Refuse(WelcomeStatus::kFull,
+                      absl::StrCat("--max_clients=", options_.sessions_max, " reached; raise it"));
     }
     session_id = admitted_.fetch_add(1, std::memory_order_relaxed) + 1;
     ForgetAbsent(clock_.NowMonotonicNs());
-    live_.emplace(session_id, hello.client_id);
+    live_.emplace(session_id, Live{hello.client_id, kept});
+    administrators_ += kept ? 1 : 0;
     const auto [client, first] = clients_.try_emplace(hello.client_id);
     ++client->second.sessions;
     replies_kept = !first;
@@ -40,6 +54,7 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity&, const Hello& hello) {
   welcome.version = kProtocolVersion;
   welcome.version_min = kProtocolVersion;
   welcome.status = static_cast<uint32_t>(WelcomeStatus::kAdmitted);
+  welcome.feature_bits = kept ? kFeatureAdministration : 0;
   welcome.incarnation = options_.geometry.incarnation;
   welcome.region_bytes = options_.geometry.region_bytes;
   welcome.bucket_bytes = options_.geometry.bucket_bytes;
@@ -61,10 +76,12 @@ void AdmissionPolicy::Gone(uint64_t session_id) {
   const std::lock_guard lock(mutex_);
   const auto session = live_.find(session_id);
   KVD_CHECK(session != live_.end());
-  Client& client = clients_.at(session->second);
+  administrators_ -= session->second.kept_for_administration ? 1 : 0;
+  const uint64_t client_id = session->second.client_id;
+  Client& client = clients_.at(client_id);
   if (--client.sessions == 0) {
     client.gone_ns = clock_.NowMonotonicNs();
-    absent_.emplace_back(client.gone_ns, session->second);
+    absent_.emplace_back(client.gone_ns, client_id);
     ForgetAbsent(client.gone_ns);
   }
   live_.erase(session);

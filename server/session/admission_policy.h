@@ -15,8 +15,9 @@
 namespace kvd {
 
 // Admits every peer that the transport lets through (over shared memory: whoever may open the
-// socket) until sessions_max are there or the server shuts down. Thread-safe; never blocks for
-// long.
+// socket) until sessions_max are there or the server shuts down. Beyond sessions_max there are a
+// few for administration by this process's user or root over shared memory. Thread-safe; never
+// blocks for long.
 class AdmissionPolicy final : public Admission {
  public:
   struct Options {
@@ -30,6 +31,10 @@ class AdmissionPolicy final : public Admission {
     // Clients without a session whose replies are still kept, at most.
     uint32_t absent_clients_max = 4096;
   };
+
+  // Sessions that are kept for administration. Whoever has one keeps it, and does not count among
+  // sessions_max, until it ends.
+  static constexpr uint32_t kAdministrationSessions = 2;
 
   // How long the replies of a client without a session are kept: a client that comes back within
   // this time may send again what was not answered.
@@ -60,6 +65,11 @@ class AdmissionPolicy final : public Admission {
     int64_t gone_ns = 0;  // when the last session ended, if there is none
   };
 
+  struct Live {
+    uint64_t client_id = 0;
+    bool kept_for_administration = false;  // takes one of kAdministrationSessions
+  };
+
   Welcome Refuse(WelcomeStatus status, std::string_view why);
   void ForgetAbsent(int64_t now_ns);
 
@@ -70,7 +80,8 @@ class AdmissionPolicy final : public Admission {
   std::atomic<uint64_t> refused_{0};
   mutable std::mutex mutex_;
   // Guarded by mutex_.
-  std::unordered_map<uint64_t, uint64_t> live_;  // session id -> client id
+  std::unordered_map<uint64_t, Live> live_;  // by session id
+  uint32_t administrators_ = 0;              // of live_, those that take a session kept for them
   std::unordered_map<uint64_t, Client> clients_;
   std::deque<std::pair<int64_t, uint64_t>>
       absent_;  // gone_ns and client id, the earliest first; some are back

@@ -21,7 +21,7 @@ constexpr Flag kFlags[] = {
     {"key_size", '\0', FlagKind::kCount, "BYTES", "8", "of each key", false},
     {"value_size", 's', FlagKind::kText, "SIZES", "64",
      "64, or 64..4096 with all sizes between equally likely, or a list with weights such as "
-     "64:70,1k..4k:30",
+     "64:70,1k..4k:30; suffixes k, m, g, t",
      false},
     {"all", 'a', FlagKind::kSwitch, "", "false",
      "one run for each size of value from 2 bytes to 1 MiB, doubling; with as many of --keys as "

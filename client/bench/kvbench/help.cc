@@ -16,10 +16,15 @@ constexpr std::string_view kUnits =
     "values. Each kind of operation has a row: get, put, insert and rmw (read-modify-write).\n"
     "\n"
     "Exit status:\n"
-    "  0 done             2 bad usage           3 no connection     4 not done in time\n"
-    "  5 refused: full, too large, not admitted 6 a GET returned what its key never had\n"
-    "  7 of this machine: a file or the output could not be written, a client process died\n"
-    "  130 interrupted    141 nobody read the output\n";
+    "  0 done\n"
+    "  2 usage\n"
+    "  3 cannot connect\n"
+    "  4 deadline\n"
+    "  5 refused by the server: full, too large, not admitted\n"
+    "  6 corrupt data: a GET returned what its key never had\n"
+    "  7 a file could not be read or written, or a client process died\n"
+    "  130 interrupted\n"
+    "  141 nobody read the output\n";
 
 bool IsWords(const cli::Flag& flag) { return flag.kind == cli::FlagKind::kChoice; }
 

@@ -101,6 +101,32 @@ def a_full_region():
     clear()
 
 
+def a_full_server():
+    """kvcli: stat, info and ping reach a server that has all the clients that it takes; get does not"""
+    server = Server(KVD, "--memory=64m", "--hugepages=off", "--max_clients=1")
+    kvcli = kvcli_of(server)
+    try:
+        server.start(kvcli)
+        holder = kvcli.start(stdin=subprocess.PIPE)
+        holder.stdin.write(b"put k v\n")
+        holder.stdin.flush()
+        check_equal(holder.stdout.readline(), b"OK\n")
+        result = kvcli.run("get", "k")
+        check_equal(result.exit, 3, result.err)
+        check("--max_clients=1" in result.err, result.err)
+        kvcli.ok("ping")
+        kvcli.ok("info")
+        statistics = json.loads(kvcli.ok("stat", "-w", "json"))
+        check(statistics["sessions"] >= 2 and statistics["sessions_max"] == 1, statistics)
+        # At the prompt, too, such a session is for nothing else.
+        result = kvcli.run(stdin=b"ping\nget k\n")
+        check_equal(result.exit, 3, result.err)
+        _, err = holder.communicate(b"get k\n", timeout=TIMEOUT_S)
+        check_equal(holder.returncode, 0, err)
+    finally:
+        server.close()
+
+
 def no_answer_in_time():
     """kvcli: a server that does not answer is exit status 4, within the deadline"""
     SERVER.process.send_signal(signal.SIGSTOP)
@@ -634,7 +660,7 @@ def completion_script_for_zsh():
 def main():
     SERVER.start(KVCLI)
     try:
-        run_cases([values_are_exact, exit_codes, a_full_region, no_answer_in_time,
+        run_cases([values_are_exact, exit_codes, a_full_region, a_full_server, no_answer_in_time,
                    load_and_dump_round_trip, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
                    scan_in_parts, flush_asks, big_keys, traits_round_trip,

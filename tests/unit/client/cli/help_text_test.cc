@@ -59,6 +59,18 @@ TEST_CASE("HelpText: a command's own help has its usage, flags and examples") {
   }
 }
 
+TEST_CASE("HelpText: where a flag takes a size, its suffixes are named") {
+  size_t sizes = 0;
+  for (const Command* command : AllCommands()) {
+    for (const Flag& flag : command->flags) {
+      if (flag.kind != FlagKind::kBytes) continue;
+      ++sizes;
+      CHECK_THAT(std::string(flag.help), Catch::EndsWith("suffixes k, m, g, t"));
+    }
+  }
+  CHECK(sizes > 0);
+}
+
 TEST_CASE("HelpText: no two flags of one command share a name or a letter") {
   for (const Command* command : AllCommands()) {
     Words names;

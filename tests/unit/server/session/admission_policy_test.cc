@@ -1,5 +1,7 @@
 #include "server/session/admission_policy.h"
 
+#include <unistd.h>
+
 #include <string>
 #include <thread>
 #include <vector>
@@ -74,6 +76,46 @@ TEST_CASE("Admission: at most sessions_max at once, each with an id of its own")
   CHECK(fourth != second);
   CHECK(fourth != third);
   CHECK(policy.sessions_total() == 4);
+}
+
+TEST_CASE(
+    "Admission: where it is full, two more for administration by the own user or root over shm") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  Hello hello = Wanting(1);
+  hello.feature_bits = kFeatureAdministration;
+  PeerIdentity me;
+  me.transport = "shm";
+  me.uid = geteuid();
+  // While there is room it is a session as any other.
+  const Welcome ordinary = policy.Admit(me, hello);
+  CHECK(ordinary.feature_bits == 0);
+  policy.Admit({}, Wanting(1));
+  policy.Admit({}, Wanting(1));
+  CHECK(StatusOf(policy.Admit(me, Wanting(1))) == WelcomeStatus::kFull);  // does not ask to
+
+  PeerIdentity other = me;
+  other.uid = geteuid() + 1;
+  PeerIdentity remote = me;
+  remote.transport = "rdma";
+  CHECK(StatusOf(policy.Admit(other, hello)) == WelcomeStatus::kFull);
+  CHECK(StatusOf(policy.Admit(remote, hello)) == WelcomeStatus::kFull);
+
+  const Welcome first = policy.Admit(me, hello);
+  CHECK(StatusOf(first) == WelcomeStatus::kAdmitted);
+  CHECK(first.feature_bits == kFeatureAdministration);
+  PeerIdentity root = me;
+  root.uid = 0;
+  CHECK(StatusOf(policy.Admit(root, hello)) == WelcomeStatus::kAdmitted);
+  CHECK(StatusOf(policy.Admit(me, hello)) == WelcomeStatus::kFull);
+  CHECK(policy.sessions() == 5);
+  // They take nobody's place.
+  policy.Gone(ordinary.session_id);
+  CHECK(StatusOf(policy.Admit({}, Wanting(1))) == WelcomeStatus::kAdmitted);
+  CHECK(StatusOf(policy.Admit({}, Wanting(1))) == WelcomeStatus::kFull);
+  policy.Gone(first.session_id);
+  CHECK(StatusOf(policy.Admit({}, Wanting(1))) == WelcomeStatus::kFull);
+  CHECK(StatusOf(policy.Admit(me, hello)) == WelcomeStatus::kAdmitted);
 }
 
 TEST_CASE("Admission: a client that comes back in time is told that its replies were kept") {
