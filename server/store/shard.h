@@ -230,15 +230,20 @@ class Shard {
   std::optional<RegionOffset> AllocateMakingRoom(Hash hash, uint64_t bytes);
   uint64_t RoomMax() const;
   uint64_t EvictFor(Hash hash, uint64_t bytes);
-  uint64_t EvictOldest(uint64_t bytes);
-  uint64_t EvictCandidate(size_t index);
+  struct Victim;
+  std::optional<Victim> FindVictim(uint64_t bytes);
+  uint64_t EvictVictim(const Victim& victim);
+  // Whether room should be made in the index instead of where something of that age is; `local_age`
+  // is as SampleItems says.
+  bool BucketsAreOlder(uint32_t local_age, double age, uint64_t bytes) const;
   uint64_t EvictObjects(const std::vector<RegionOffset>& objects);
   bool MakeRoomForSegment();
   // Meets some items: those of the heap become candidates. The age that a quarter of those in
   // buckets exceeds; 0 if none was met.
   uint32_t SampleItems();
   bool OfferSomeObject();
-  // Whether the index is large, and for the sake of items in buckets.
+  // Whether the index is for the sake of items in buckets; whether it is large as well.
+  bool BucketsAreFull() const;
   bool BucketsHoldMuch() const;
   std::optional<SlotPlace> PlaceOfCandidate(const EvictionCandidate& candidate) const;
   std::optional<size_t> OldestCandidate(uint64_t bytes, bool must_do);
@@ -260,6 +265,12 @@ class Shard {
 
     double age() const { return heat == 0 ? HUGE_VAL : static_cast<double>(bytes) / heat; }
     void Add(const PageRun& neighbour);
+  };
+  // What should go for the sake of a write: one item, or all in a run.
+  struct Victim {
+    double age = 0;
+    EvictionCandidate candidate;
+    std::optional<PageRun> run;
   };
   enum class Side : uint8_t { kBefore, kFrom };
   bool IsEvictableItem(RegionOffset object) const;

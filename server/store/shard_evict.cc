@@ -8,6 +8,7 @@
 // is asked to wait: a write evicts by itself, within a bound.
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "server/store/shard.h"
 
@@ -27,6 +28,9 @@ constexpr uint32_t kSampledObjectsMax = 16;
 constexpr uint32_t kSampledObjectsBeforeSqueeze = 32;
 // One in so many bytes of the shard's are the index's at least when it is squeezed for its age.
 constexpr uint64_t kIndexShare = 4;
+// And for whole pages whatever its share, if what it holds is so many times as old as what would
+// go.
+constexpr double kMuchOlder = 8;
 // A candidate of that part of the oldest one's age goes without a look at what lies around others.
 constexpr double kNearlyOldest = 0.75;
 // Samples that are taken before a write looks for any run, whatever its age.
@@ -195,64 +199,91 @@ std::optional<SlotPlace> Shard::OldestLocal(const BucketChain& chain) const {
 // `bytes` is there or nearer; how much was done.
 uint64_t Shard::EvictFor(Hash hash, uint64_t bytes) {
   const uint32_t local_age = SampleItems();
-  const auto age = [this](const EvictionCandidate& candidate) {
-    return stamps_.AgeOf(candidate.stamp);
-  };
-  std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
-  if (hash && bytes <= local_item_bytes_max_) {
+  const bool small = hash && bytes <= local_item_bytes_max_;
+  if (small) {
+    const std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
     const BucketChain chain = ChainOf(*hash);
     const std::optional<SlotPlace> local = OldestLocal(chain);
     const uint32_t own_age =
         !local ? 0 : stamps_.AgeOf(stamps_.Get(ToNumber(chain.bucket()), CellOf(chain, *local)));
-    if (local && (!oldest || own_age >= age(pool_[*oldest]))) {
+    if (local && (!oldest || own_age >= stamps_.AgeOf(pool_[*oldest].stamp))) {
       Evict(chain, *local);
       return 1;
     }
-  } else if (BucketsHoldMuch() && (!oldest || local_age > age(pool_[*oldest]))) {
-    // That costs many items, so the heap is looked at more closely before.
-    for (uint32_t i = 0; i < kSampledObjectsBeforeSqueeze; ++i) OfferSomeObject();
-    oldest = OldestCandidate(bytes, /*must_do=*/false);
-    if (!oldest || local_age > age(pool_[*oldest])) {
-      if (const uint64_t went = SqueezeIndex(); went != 0) return went;
-    }
   }
+  bool may_squeeze = !small;
   for (uint32_t round = 0; round < kRoundsMax; ++round) {
-    if (const uint64_t went = EvictOldest(bytes); went != 0) return went;
+    std::optional<Victim> victim = FindVictim(bytes);
+    if (victim && may_squeeze && BucketsAreOlder(local_age, victim->age, bytes)) {
+      // That costs many items, so the heap is looked at more closely before.
+      for (uint32_t i = 0; i < kSampledObjectsBeforeSqueeze; ++i) OfferSomeObject();
+      victim = FindVictim(bytes);
+      if (victim && BucketsAreOlder(local_age, victim->age, bytes)) {
+        if (const uint64_t went = SqueezeIndex(); went != 0) return went;
+        may_squeeze = false;
+      }
+    }
+    if (victim) {
+      if (const uint64_t went = EvictVictim(*victim); went != 0) return went;
+    }
     SampleItems();
+  }
+  // Whatever run is cleared now may have been used just now.
+  if (may_squeeze && BucketsAreOlder(local_age, 0, bytes)) {
+    if (const uint64_t went = SqueezeIndex(); went != 0) return went;
   }
   if (const uint64_t went = EvictAnyRun(Heap::RunFor(bytes)); went != 0) return went;
   return SqueezeIndex();
 }
 
-// A candidate whose memory will do, or all in a run of pages around one. 0: there is neither.
-uint64_t Shard::EvictOldest(uint64_t bytes) {
+// Of the heap's items, for room of `bytes`: the oldest candidate whose memory will do, or all in a
+// run of pages around one, whichever is older. nullopt: there is neither.
+std::optional<Shard::Victim> Shard::FindVictim(uint64_t bytes) {
   const auto age = [this](size_t i) { return stamps_.AgeOf(pool_[i].stamp); };
+  const auto alone = [&](size_t i) {
+    return Victim{.age = static_cast<double>(age(i)), .candidate = pool_[i], .run = {}};
+  };
   const std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
-  if (!oldest) return 0;
+  if (!oldest) return std::nullopt;
   std::optional<size_t> fit = OldestCandidate(bytes, /*must_do=*/true);
-  if (fit && age(*fit) >= kNearlyOldest * age(*oldest)) return EvictCandidate(*fit);
-  const std::optional<PageRun> run = OldestRun(bytes);
+  if (fit && age(*fit) >= kNearlyOldest * age(*oldest)) return alone(*fit);
+  std::optional<PageRun> run = OldestRun(bytes);
   fit = OldestCandidate(bytes, /*must_do=*/true);
-  if (run && (!fit || run->age() > age(*fit))) return EvictObjects(run->objects);
-  return fit ? EvictCandidate(*fit) : 0;
+  if (run && (!fit || run->age() > age(*fit))) {
+    const double run_age = run->age();
+    return Victim{.age = run_age, .candidate = {}, .run = std::move(run)};
+  }
+  if (!fit) return std::nullopt;
+  return alone(*fit);
 }
 
-// Where the index is a small part of the memory, or is large because of slots for the heap's items,
-// its local space may hold old ones that nothing drives out, and little would be had from them: in
-// mixes of sizes it costs hits to go after them.
+uint64_t Shard::EvictVictim(const Victim& victim) {
+  if (victim.run) return EvictObjects(victim.run->objects);
+  const std::optional<SlotPlace> place = PlaceOfCandidate(victim.candidate);
+  pool_.Forget(victim.candidate.slot);
+  if (!place) return 0;
+  Evict(ChainAt(BucketIndex{victim.candidate.bucket}), *place);
+  return 1;
+}
+
+// Where the index is large because of slots for the heap's items, little would be had from it.
+bool Shard::BucketsAreFull() const {
+  return wanted_local_bytes_.get() * 2 >= table_.count() * local_bytes_;
+}
+
 bool Shard::BucketsHoldMuch() const {
   const uint64_t index_bytes = table_.index_bytes();
-  return index_bytes * kIndexShare >= index_bytes + heap_.held_bytes() &&
-         wanted_local_bytes_.get() * 2 >= table_.count() * local_bytes_;
+  return index_bytes * kIndexShare >= index_bytes + heap_.held_bytes() && BucketsAreFull();
 }
 
-uint64_t Shard::EvictCandidate(size_t index) {
-  const EvictionCandidate candidate = pool_[index];
-  const std::optional<SlotPlace> place = PlaceOfCandidate(candidate);
-  pool_.Remove(index);
-  if (!place) return 0;
-  Evict(ChainAt(BucketIndex{candidate.bucket}), *place);
-  return 1;
+// Whether room for `bytes` should be made in the index rather than where something of that age is.
+// Where the index is a small part of the memory, its local space holds some that nothing drives
+// out, and that are older than the heap's: in mixes of small sizes it costs hits to go after them.
+// Large values take it from them when they are much older.
+bool Shard::BucketsAreOlder(uint32_t local_age, double age, uint64_t bytes) const {
+  if (local_age <= age || !BucketsAreFull()) return false;
+  return BucketsHoldMuch() ||
+         (bytes > kLargestObjectBytes && local_age > kMuchOlder * std::max(age, 1.0));
 }
 
 // The index may need room as well: where many small items come after few large ones.

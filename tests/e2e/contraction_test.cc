@@ -70,5 +70,15 @@ TEST_CASE("kvd: full of small items, one that evicts takes large ones, and small
   CHECK(LargeThatSucceed(*client, 10, 100'000) == 10);
 }
 
+TEST_CASE("kvd: of large values that come to old small ones each stays, not only the latest") {
+  TempDir dir;
+  KvdProcess kvd({"--shm=" + dir.Join("s"), "--memory=16m", "--hugepages=off", "--evict=lru"});
+  REQUIRE(kvd.WaitReady());
+  const auto client = Client::Connect("shm:" + dir.Join("s")).value();
+  REQUIRE(PutSmall(*client, 300'000) == 300'000);
+  CHECK(LargeThatSucceed(*client, 3, 3 << 20) == 3);
+  for (const char* key : {"large0", "large1", "large2"}) KVD_REQUIRE_OK(client->Get(key));
+}
+
 }  // namespace
 }  // namespace kvd::test

@@ -153,6 +153,31 @@ TEST_CASE("Shard: of what lies side by side, the oldest as a whole goes") {
   KVD_REQUIRE_OK(store.CheckInvariants());
 }
 
+// Memory goes to what was used of late, whatever its size: old small items go before young large
+// ones.
+TEST_CASE("Shard: a store of old small items gives its memory to large ones, one after the other") {
+  struct Case {
+    uint64_t memory_mib, small, large_bytes, large;
+  };
+  const Case c = GENERATE(Case{16, 300'000, 3 * kMiB, 4}, Case{64, 700'000, 8 * kMiB, 6});
+  TestStore store({.memory_bytes = c.memory_mib * kMiB, .evict = true});
+  for (uint64_t i = 0; i < c.small; ++i) {
+    REQUIRE(store.Put(KeyOf(i), std::string(64, 's')).status == StoreStatus::kOk);
+    if (i % 16 == 0) store.shard().Work();
+  }
+  const std::string value(c.large_bytes, 'L');
+  const auto large = [](uint64_t i) { return "large" + std::to_string(i); };
+  for (uint64_t i = 0; i < c.large; ++i) {
+    REQUIRE(store.Put(large(i), value).status == StoreStatus::kOk);
+    store.shard().Work();
+    uint64_t kept = 0;
+    for (uint64_t j = 0; j <= i; ++j) kept += store.Get(large(j)).has_value() ? 1 : 0;
+    CAPTURE(c.memory_mib, i, store.shard().stats().index_bytes, store.shard().stats().heap_bytes);
+    CHECK(kept == i + 1);
+  }
+  KVD_REQUIRE_OK(store.CheckInvariants());
+}
+
 // Each can clear only what is its own, so what is its own has to lie side by side.
 TEST_CASE("Shard: several shards that are full make room for values that take a run of pages") {
   for (const size_t fill : {50, 1000, 10'000, 100'000}) {
