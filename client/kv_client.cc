@@ -37,7 +37,12 @@ Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Client::~Client() {
   // In a child of fork() everything here is shared with the parent, whose session would end with
   // it: left to the kernel.
-  if (impl_ != nullptr && impl_->forked()) static_cast<void>(impl_.release());
+  if (impl_ == nullptr) return;
+  if (impl_->forked()) {
+    static_cast<void>(impl_.release());
+  } else {
+    impl_->connection().TellLastHits();
+  }
 }
 
 absl::StatusOr<std::shared_ptr<LocationCache>> MakeLocationCache(uint64_t entries) {

@@ -15,6 +15,7 @@ namespace {
 // a client whose deadlines are all shorter than that would never get anywhere.
 constexpr int64_t kConnectMinNs = 50'000'000;
 constexpr int64_t kLookForBetterNs = 1'000'000'000;
+constexpr int64_t kLastWordNs = 20'000'000;
 
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
@@ -148,6 +149,17 @@ void Connection::ReportHits() {
   header.opcode = static_cast<uint8_t>(Opcode::kHits);
   requests_.Notify(header, {}, hits_.Take());
   PumpRequests();
+}
+
+void Connection::TellLastHits() {
+  if (session_ == nullptr || !hits_.anything_noted()) return;
+  const bool was_idle = requests_.idle();
+  ReportHits();
+  const int64_t deadline_ns = NowNs() + kLastWordNs;
+  while (was_idle && session_ != nullptr && !requests_.idle() && NowNs() < deadline_ns) {
+    if (!session_->channel->Wait(deadline_ns).ok()) return;
+    Advance();
+  }
 }
 
 void Connection::RefreshClock() {

@@ -87,6 +87,10 @@ class Connection {
       ReportHits();
   }
 
+  // What NoteHit has not told yet, before the client is closed. Blocks until the server has taken
+  // it, for some milliseconds at most.
+  void TellLastHits();
+
   // Asks the server for its clock again if what is known of it is old or poor: the answer comes
   // with a later Advance. Never blocks, and ends no session.
   void RefreshClock();

@@ -47,8 +47,9 @@ WriteOptions With(Condition condition) {
 TEST_CASE_METHOD(Fixture, "Client: a time to live counts from the server's clock as it is now") {
   WriteOptions options;
   options.ttl = seconds(100);
-  // A client that took long to connect knows the clock so badly that it asks again soon. (Rarely it does not take long, when
-  // the thread has no processor first.) How many writes that takes depends on how quick they are, so the clock decides.
+  // A client that took long to connect knows the clock so badly that it asks again soon. (Rarely it
+  // does not take long, when the thread has no processor first.) How many writes that takes depends
+  // on how quick they are, so the clock decides.
   bool asked = false;
   for (int attempt = 0; attempt < 20 && !asked; ++attempt) {
     kvd.process().Stop();
@@ -151,7 +152,8 @@ TEST_CASE_METHOD(Fixture,
   KVD_REQUIRE_OK(client->Append("s", "z"));
   const absl::Status too_long = client->Append("s", "z").status();
   KVD_REQUIRE_CODE(too_long, kOutOfRange);
-  CHECK_THAT(std::string(too_long.message()), Contains("with 1 byte more the value would be longer"));
+  CHECK_THAT(std::string(too_long.message()),
+             Contains("with 1 byte more the value would be longer"));
   KVD_REQUIRE_CODE(client->Prepend("s", "z"), kOutOfRange);
   CHECK(Value("s") == most + "z");
 }
@@ -370,6 +372,37 @@ TEST_CASE_METHOD(Fixture, "Client: a scan by prefix, in parts, and a cursor of a
   KVD_REQUIRE_CODE(client->Scan(visit_none, options), kFailedPrecondition);
   options.cursor = "nonsense";
   KVD_REQUIRE_CODE(client->Scan(visit_none, options), kInvalidArgument);
+}
+
+TEST_CASE(
+    "Client: an evicting kvd learns of a large value's read at once, and of the rest when the "
+    "client is closed") {
+  KvdUnderTest kvd({"--memory=64m", "--max_value=8m", "--evict=lru"});
+  const auto watcher = kvd.Connect();
+  const auto told = [&] {
+    const auto stats = watcher->Stats();
+    KVD_REQUIRE_OK(stats);
+    for (const auto& [name, text] : *stats) {
+      if (name == "requests_hits") return std::stoull(text);
+    }
+    return 0ull;
+  };
+  KVD_REQUIRE_OK(watcher->Put("large", std::string(3 << 20, 'l')));
+  KVD_REQUIRE_OK(watcher->Put("small", "s"));
+  auto client = kvd.Connect();
+  KVD_REQUIRE_OK(client->Get("large"));
+  // It is not waited for: what is asked next comes after it.
+  KVD_REQUIRE_OK(client->Put("small", "s"));
+  CHECK(told() == 1);
+  for (int i = 0; i < 20; ++i) KVD_REQUIRE_OK(client->Get("small"));
+  CHECK(told() == 1);
+  client.reset();
+  CHECK(told() == 2);
+  // Nothing to tell, nothing told.
+  client = kvd.Connect();
+  KVD_REQUIRE_OK(client->Put("small", "s"));
+  client.reset();
+  CHECK(told() == 2);
 }
 
 TEST_CASE("Client: what is read one-sidedly is not evicted before what nobody reads") {

@@ -32,6 +32,17 @@ TEST_CASE("HitSampler: tells of one read in four of small values, and of each of
   CHECK(ToldOf(kReads, UINT64_MAX) == kReads);
 }
 
+TEST_CASE("HitSampler: a large value is told of at once") {
+  HitSampler sampler;
+  sampler.Enable(true);
+  REQUIRE(sampler.Note(1, HitSampler::kBatchBytes));
+  REQUIRE(sampler.Take().size() == sizeof(uint64_t));
+  REQUIRE_FALSE(sampler.anything_noted());
+  REQUIRE_FALSE(sampler.Note(2, HitSampler::kBatchBytes / 2));
+  REQUIRE(sampler.anything_noted());
+  REQUIRE(sampler.Note(3, UINT64_MAX));
+}
+
 TEST_CASE("HitSampler: a server that does not evict is told nothing") {
   HitSampler sampler;
   for (int i = 0; i < 1000; ++i) REQUIRE_FALSE(sampler.Note(1, 1 << 20));
@@ -42,9 +53,9 @@ TEST_CASE("HitSampler: notes that nobody takes are replaced by later ones") {
   HitSampler sampler;
   sampler.Enable(true);
   for (uint64_t i = 0; i < HitSampler::kBatch; ++i) {
-    REQUIRE(sampler.Note(i, 1 << 20) == (i + 1 == HitSampler::kBatch));
+    REQUIRE(sampler.Note(i, HitSampler::kAlwaysBytes) == (i + 1 == HitSampler::kBatch));
   }
-  REQUIRE(sampler.Note(1000, 1 << 20));
+  REQUIRE(sampler.Note(1000, HitSampler::kAlwaysBytes));
   const std::string_view notes = sampler.Take();
   REQUIRE(notes.size() == HitSampler::kBatch * sizeof(uint64_t));
   uint64_t first;
