@@ -347,7 +347,10 @@ TEST_CASE("kvd: hostile clients of every kind end alone") {
       hostile.SendObject(random.Next());
       continue;
     }
-    REQUIRE(hostile.Join(MakeHello()).has_value());
+    Hello hello = MakeHello();
+    // Not that of the honest one: a write in a later session of its would end what it may write.
+    hello.client_id = 2;
+    REQUIRE(hostile.Join(hello).has_value());
     // Frames that are nearly right, then a step too far.
     for (uint32_t slot = 0; slot < random.Uniform(8); ++slot) {
       RequestHeader header{};
