@@ -152,6 +152,7 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
   }
   Invocation invocation(*command, *arguments, values, console_, session_, program);
   const ExitCode exit = command->run(invocation);
+  session_.EndAdministration();
   return Finish(exit, program, command->name);
 }
 
@@ -189,9 +190,7 @@ ExitCode Application::RunLines(const FlagValues& values) {
       exit = ExecuteLine(*words, values, program);
     }
     if (first_failure == ExitCode::kDone) first_failure = exit;
-    // Nothing of what follows could be done.
-    const bool hopeless = exit == ExitCode::kCannotConnect && session_.name().empty();
-    if (hopeless || exit == ExitCode::kInterrupted || !console_.out.ok()) return first_failure;
+    if (exit == ExitCode::kInterrupted || !console_.out.ok()) return first_failure;
   }
 }
 

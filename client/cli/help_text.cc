@@ -73,8 +73,8 @@ std::string OverviewHelp(HelpFor whom) {
       "  kvcli [FLAGS] COMMAND [ARGUMENTS] [FLAGS]\n"
       "  kvcli [FLAGS]               on a terminal: a prompt\n"
       "  kvcli [FLAGS] < COMMANDS    a command a line, quoted as at the prompt; goes on after one\n"
-      "                              that fails, and exits with the first failure's status;\n"
-      "                              exit or quit ends it\n\n"
+      "                              that fails, is refused or finds no server, and exits with\n"
+      "                              the first failure's status; exit or quit ends it\n\n"
       "Commands:\n";
   AppendCommands(out);
   out += "\nFlags, also as environment variables KVCLI_SERVER, KVCLI_DEADLINE and so on:\n";

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -35,24 +37,32 @@ std::string SocketPathOf(std::string_view target) {
 }
 
 Connector ConnectPatiently(Connector connect, Patience patience) {
-  return [connect = std::move(connect), patience = std::move(patience)](
-             std::string_view target,
-             const ConnectOptions& options) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
-    const std::chrono::nanoseconds begun = patience.now();
-    const auto enough = std::min<std::chrono::nanoseconds>(kStartPatience, options.deadline);
-    while (true) {
-      const std::chrono::nanoseconds waited = patience.now() - begun;
-      ConnectOptions left = options;
-      left.deadline = std::max(options.deadline - waited, std::chrono::nanoseconds(1));
-      auto store = connect(target, left);
-      if (store.ok() || !absl::IsUnavailable(store.status())) return store;
-      if (patience.now() - begun >= enough || patience.interrupted() ||
-          !DirectoryExists(SocketPathOf(target))) {
-        return store;
-      }
-      patience.sleep(kBetweenTries);
-    }
-  };
+  return
+      [connect = std::move(connect), patience = std::move(patience),
+       in_vain = std::set<std::string, std::less<>>()](
+          std::string_view target,
+          const ConnectOptions& options) mutable -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
+        const std::chrono::nanoseconds begun = patience.now();
+        const auto enough = std::min<std::chrono::nanoseconds>(kStartPatience, options.deadline);
+        while (true) {
+          const std::chrono::nanoseconds waited = patience.now() - begun;
+          ConnectOptions left = options;
+          left.deadline = std::max(options.deadline - waited, std::chrono::nanoseconds(1));
+          auto store = connect(target, left);
+          if (store.ok() || !absl::IsUnavailable(store.status())) {
+            if (const auto waited_for = in_vain.find(target); waited_for != in_vain.end()) {
+              in_vain.erase(waited_for);
+            }
+            return store;
+          }
+          if (patience.now() - begun >= enough) in_vain.emplace(target);
+          if (in_vain.contains(target) || patience.interrupted() ||
+              !DirectoryExists(SocketPathOf(target))) {
+            return store;
+          }
+          patience.sleep(kBetweenTries);
+        }
+      };
 }
 
 Patience RealPatience() {

@@ -24,8 +24,9 @@ struct Patience {
 
 // `connect`, tried again for up to kStartPatience (or the deadline, if that is sooner) for as long
 // as it answers Unavailable: `kvd & kvcli put k v` finds no socket yet, or one of a dead kvd. Only
-// for a socket of this host whose directory exists: elsewhere nobody is about to listen. The error
-// is the last one.
+// for a socket of this host whose directory exists: elsewhere nobody is about to listen. A target
+// that was waited for in vain is tried once from then on, until it answers: of many commands in a
+// row only the first waits. The error is the last one.
 Connector ConnectPatiently(Connector connect, Patience patience);
 
 // By the clock of this process; a Ctrl-C ends it.

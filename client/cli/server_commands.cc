@@ -163,7 +163,7 @@ constinit const Command kStatCommand = {
         "A name and a value a line. With -w json, one object; numbers are numbers below 2^53, and\n"
         "strings from there on. stat, info and ping also reach a kvd that has --max_clients "
         "sessions\n"
-        "already, from its own host, as its own user or root.\n",
+        "already, from its own host, as its own user or root, and leave it when they are done.\n",
     .examples =
         "kvcli stat\n"
         "kvcli stat -w json\n",

@@ -20,6 +20,10 @@ absl::StatusOr<KeyValueStore*> Session::Store(std::string_view target,
   return store_.get();
 }
 
+void Session::EndAdministration() {
+  if (for_administration_) store_ = nullptr;
+}
+
 std::string Session::NameOf(std::string_view target) const {
   const auto found = names_.find(target);
   return found == names_.end() ? "" : found->second;

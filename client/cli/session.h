@@ -23,8 +23,10 @@ class Session {
   // the connector's; the next call tries again.
   absl::StatusOr<KeyValueStore*> Store(std::string_view target, const ConnectOptions& options);
 
-  // What the store calls itself; empty when there is none.
-  std::string name() const { return store_ != nullptr ? store_->target() : ""; }
+  // Gives up the store if it was connected to for administration. For whenever a command has ended:
+  // a prompt that waits for its next line must not keep one of the few.
+  void EndAdministration();
+
   // What the store at `target` called itself when it was last connected to; empty if it could not
   // be, or was never tried.
   std::string NameOf(std::string_view target) const;

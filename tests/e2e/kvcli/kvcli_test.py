@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import (TIMEOUT_S, Kvcli, Server, Skipped, check, check_equal, run_cases,  # noqa: E402
@@ -105,6 +106,7 @@ def a_full_server():
     """kvcli: stat, info and ping reach a server that has all the clients that it takes; get does not"""
     server = Server(KVD, "--memory=64m", "--hugepages=off", "--max_clients=1")
     kvcli = kvcli_of(server)
+    prompts = []
     try:
         server.start(kvcli)
         holder = kvcli.start(stdin=subprocess.PIPE)
@@ -118,12 +120,27 @@ def a_full_server():
         kvcli.ok("info")
         statistics = json.loads(kvcli.ok("stat", "-w", "json"))
         check(statistics["sessions"] >= 2 and statistics["sessions_max"] == 1, statistics)
-        # At the prompt, too, such a session is for nothing else.
-        result = kvcli.run(stdin=b"ping\nget k\n")
+        # In a list of commands, too, such a session is for nothing else; the list goes on.
+        result = kvcli.run(stdin=b"ping\nget k\ninfo\n")
         check_equal(result.exit, 3, result.err)
+        check(b"PONG" in result.out and b"sessions" in result.out, result.out)
+        check_equal(result.err.count("\n"), 1, result.err)
+        # Nobody keeps such a session while nothing is asked: these are as many as there are.
+        for _ in range(2):
+            prompts.append(Prompt(kvcli, KVCLI_HISTORY=""))
+            prompts[-1].expect("(not connected)> ")
+            prompts[-1].send("stat\n")
+            prompts[-1].expect("sessions_max")
+            prompts[-1].expect(f"kvd {server.target}> ")
+        # kvd learns of a session's end a moment after it.
+        deadline = time.monotonic() + TIMEOUT_S
+        while kvcli.run("info").exit != 0:
+            check(time.monotonic() < deadline, "forgotten prompts lock info out")
         _, err = holder.communicate(b"get k\n", timeout=TIMEOUT_S)
         check_equal(holder.returncode, 0, err)
     finally:
+        for prompt in prompts:
+            prompt.close()
         server.close()
 
 

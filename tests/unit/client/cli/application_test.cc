@@ -198,12 +198,30 @@ TEST_CASE("Application: goes on after a command that fails; the first failure is
   CHECK(RunCli(server, {}, {.in = ""}).exit == 0);
 }
 
-TEST_CASE("Application: without a server the rest of standard input is not tried") {
+TEST_CASE(
+    "Application: goes on after a command that no server was there for, or that was refused") {
   FakeServer server;
-  server.connect_error = absl::UnavailableError("gone; wait");
-  const CliResult result = RunCli(server, {}, {.in = "get a\nget b\n"});
+  server.fail_targets = {""};
+  CliResult result =
+      RunCli(server, {}, {.in = "get a\nput b v --server=shm:/b\nget c\nping --server=shm:/b\n"});
   CHECK(result.exit == 3);
-  CHECK(result.err == "kvcli: line 1: get a: cannot connect: gone; wait\n");
+  CHECK(result.err ==
+        "kvcli: line 1: get a: cannot connect: nobody there; wait\n"
+        "kvcli: line 3: get c: cannot connect: nobody there; wait\n");
+  CHECK(server.items.contains("b"));
+  server.fail_targets.clear();
+  server.put_errors["a"] = absl::ResourceExhaustedError("full; delete something");
+  result = RunCli(server, {}, {.in = "put a v\nget none\nput c v\n"});
+  CHECK(result.exit == 5);
+  CHECK(server.items.contains("c"));
+}
+
+TEST_CASE("Application: a session for administration ends with its command, another one stays") {
+  FakeServer server;
+  CHECK(RunCli(server, {}, {.in = "ping\nping\n"}).exit == 0);
+  CHECK(server.connections == 2);
+  CHECK(RunCli(server, {}, {.in = "exists k\nping\nexists k\nstat\n"}).exit == 1);
+  CHECK(server.connections == 3);
 }
 
 CliResult Type(FakeServer& server, std::vector<ScriptedEditor::Step> typed,

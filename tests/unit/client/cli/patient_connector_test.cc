@@ -75,6 +75,36 @@ TEST_CASE("Patient connector: what will not change is not waited for") {
   CHECK(interrupted.server.targets.size() == 1);
 }
 
+TEST_CASE("Patient connector: waits in vain once, and again after the server was there") {
+  const kvd::test::TempDir directory;
+  const std::string target = directory.Join("s");
+  std::chrono::nanoseconds now = 5s;
+  bool listens = false;
+  size_t tries = 0;
+  FakeServer server;
+  const Connector patient = ConnectPatiently(
+      [&, inner = ConnectorTo(server)](std::string_view to, const ConnectOptions& left) {
+        ++tries;
+        server.connect_error = listens ? absl::OkStatus() : absl::UnavailableError("no socket");
+        return inner(to, left);
+      },
+      {.now = [&now] { return now; },
+       .sleep = [&now](std::chrono::nanoseconds time) { now += time; },
+       .interrupted = [] { return false; }});
+  const auto tries_of_one = [&](const std::string& to) {
+    const size_t before = tries;
+    patient(to, {.deadline = 5s, .rdma = {}}).status().IgnoreError();
+    return tries - before;
+  };
+  CHECK(tries_of_one(target) > 2);
+  CHECK(tries_of_one(target) == 1);
+  CHECK(tries_of_one(directory.Join("other")) > 2);
+  listens = true;
+  CHECK(tries_of_one(target) == 1);
+  listens = false;
+  CHECK(tries_of_one(target) > 2);
+}
+
 TEST_CASE("Patient connector: the socket of a target") {
   CHECK(SocketPathOf("shm:/a/b") == "/a/b");
   CHECK(SocketPathOf("shm:b.sock") == "b.sock");
