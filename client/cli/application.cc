@@ -80,7 +80,7 @@ std::vector<std::string> WithModesAsCommands(std::span<const std::string> argume
   const auto mode = std::find(words.begin(), words.end(), "--bigkeys");
   if (mode == words.end()) return words;
   const std::span<const std::string> before(words.begin(), mode);
-  const auto rest = values.TakeArguments(before, /*leading_only=*/true);
+  const auto rest = values.TakeArguments(before, {.leading_only = true});
   if (rest.ok() && rest->empty() && (before.empty() || before.back() != "--")) mode->erase(0, 2);
   return words;
 }
@@ -113,8 +113,8 @@ ExitCode Application::Run(std::span<const std::string> arguments) {
   if (const absl::Status status = values.TakeEnvironment(console_.environment); !status.ok()) {
     return Fail(kProgram, "environment", ToStd(status.message()));
   }
-  const auto words = values.TakeArguments(WithModesAsCommands(arguments, values),
-                                          /*leading_only=*/true);
+  const auto words =
+      values.TakeArguments(WithModesAsCommands(arguments, values), {.leading_only = true});
   if (!words.ok()) return Fail(kProgram, "flags", ToStd(words.status().message()));
   if (!words->empty()) return Execute(*words, std::move(values), kProgram);
   if (values.Switch("help") || values.Switch("version")) {
@@ -133,7 +133,8 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
   if (const absl::Status status = values.TakeEnvironment(console_.environment); !status.ok()) {
     return Fail(program, command->name, ToStd(status.message()));
   }
-  const auto arguments = values.TakeArguments(words.subspan(1), /*leading_only=*/false);
+  // Those in front of the command may well be an alias's, for a later one to take the place of.
+  const auto arguments = values.TakeArguments(words.subspan(1), {.once = true});
   if (!arguments.ok()) {
     const std::string_view wrong = ToStd(arguments.status().message());
     return Fail(program, command->name, WithWayToWriteWords(*command, wrong), command);
@@ -158,7 +159,7 @@ ExitCode Application::Execute(std::span<const std::string> words, FlagValues val
 
 ExitCode Application::ExecuteLine(std::span<const std::string> words, FlagValues values,
                                   std::string_view program) {
-  const auto rest = values.TakeArguments(WithoutProgram(words), /*leading_only=*/true);
+  const auto rest = values.TakeArguments(WithoutProgram(words), {.leading_only = true});
   if (!rest.ok()) return Fail(program, "flags", ToStd(rest.status().message()));
   if (!rest->empty()) return Execute(*rest, std::move(values), program);
   if (!values.Switch("help") && !values.Switch("version")) return ExitCode::kDone;

@@ -252,12 +252,13 @@ absl::StatusOr<FlagValues::Value*> FlagValues::Find(std::string_view argument,
 }
 
 absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
-    std::span<const std::string> arguments, bool leading_only) {
+    std::span<const std::string> arguments, const TakeOptions& options) {
   std::vector<std::string> rest;
+  std::map<const Value*, std::string_view> given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     const bool is_flag = LooksLikeFlag(argument);
-    if (argument == "--" || (!is_flag && leading_only)) {
+    if (argument == "--" || (!is_flag && options.leading_only)) {
       // The command itself may follow a leading "--"; the one that ends a command's flags goes.
       const size_t from = i + (argument == "--" ? 1 : 0);
       rest.insert(rest.end(), arguments.begin() + static_cast<ptrdiff_t>(from), arguments.end());
@@ -275,19 +276,27 @@ absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
     KVD_ASSIGN_OR_RETURN(Value * value, Find(argument, name));
     const std::string shown =
         is_long ? absl::StrCat("--", ToAbsl(name)) : absl::StrCat("-", ToAbsl(name));
+    std::string_view text;
     if (equals != std::string_view::npos) {
-      KVD_RETURN_IF_ERROR(Assign(*value, shown, argument.substr(equals + 1)));
+      text = argument.substr(equals + 1);
     } else if (!is_long && argument.size() > 2) {
-      KVD_RETURN_IF_ERROR(Assign(*value, shown, argument.substr(argument[2] == '=' ? 3 : 2)));
+      text = argument.substr(argument[2] == '=' ? 3 : 2);
     } else if (value->flag->kind == FlagKind::kSwitch) {
-      KVD_RETURN_IF_ERROR(Assign(*value, shown, "true"));
+      text = "true";
     } else if (i + 1 == arguments.size()) {
       return NeedsValue(*value->flag, shown, "");
     } else if (LooksLikeFlag(arguments[i + 1])) {
       return NeedsValue(*value->flag, shown, arguments[i + 1]);
     } else {
-      KVD_RETURN_IF_ERROR(Assign(*value, shown, arguments[++i]));
+      text = arguments[++i];
     }
+    const auto [earlier, first] = given.try_emplace(value, text);
+    if (options.once && !first && earlier->second != text) {
+      return absl::InvalidArgumentError(absl::StrCat(ToAbsl(shown), " is given twice, as ",
+                                                     Quoted(earlier->second), " and as ",
+                                                     Quoted(text), "; give one"));
+    }
+    KVD_RETURN_IF_ERROR(Assign(*value, shown, text));
   }
   return rest;
 }

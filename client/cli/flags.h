@@ -49,11 +49,15 @@ class FlagValues {
 
   // Takes flags out of `arguments` and returns what remains, in order: --name=value, --name value,
   // -l value, -lvalue; "--" ends flags, and -5 is a number. A value that looks like a flag has to
-  // be written behind '='. With `leading_only` it stops in front of the first argument that is no
-  // flag. InvalidArgument says which flag is wrong, how, and, where that is known, what may have
-  // been meant or what to do.
+  // be written behind '='. InvalidArgument says which flag is wrong, how, and, where that is known,
+  // what may have been meant or what to do.
+  struct TakeOptions {
+    bool leading_only = false;  // stop in front of the first argument that is no flag
+    // A flag that `arguments` hold twice with different values is wrong. Otherwise the last counts.
+    bool once = false;
+  };
   absl::StatusOr<std::vector<std::string>> TakeArguments(std::span<const std::string> arguments,
-                                                         bool leading_only);
+                                                         const TakeOptions& options);
 
   bool IsDeclared(std::string_view name) const { return values_.contains(name); }
 

@@ -79,10 +79,12 @@ std::string OverviewHelp(HelpFor whom) {
   AppendCommands(out);
   out += "\nFlags, also as environment variables KVCLI_SERVER, KVCLI_DEADLINE and so on:\n";
   AppendFlags(GlobalFlags(), out);
-  absl::StrAppend(&out,
-                  "\n-- ends flags. Dashes in a flag's name are as good as underscores.\n'kvcli "
-                  "help COMMAND' tells more.\n\n",
-                  ToAbsl(kExitStatus));
+  absl::StrAppend(
+      &out,
+      "\n-- ends flags. Dashes in a flag's name are as good as underscores. Behind a command a\n"
+      "flag has one value; one before it gives way to it, as an alias's should.\n'kvcli "
+      "help COMMAND' tells more.\n\n",
+      ToAbsl(kExitStatus));
   return out;
 }
 

@@ -114,9 +114,10 @@ constinit const Command kPutCommand = {
     .summary = "store a value under a key",
     .details =
         "VALUE as it is; - for standard input; @FILE for a file's bytes. Without VALUE, standard\n"
-        "input if that is no terminal. For a value that is itself - or begins with @, add\n"
-        "--literal; for any bytes whatever, use standard input. From files and pipes at most\n"
-        "1 GiB. With --hex only arguments are hexadecimal, never what a file or pipe holds.\n"
+        "input if that is no terminal; where nothing comes from there, as from /dev/null, the\n"
+        "value is empty. For a value that is itself - or begins with @, add --literal; for any\n"
+        "bytes whatever, use standard input. From files and pipes at most 1 GiB. With --hex only\n"
+        "arguments are hexadecimal, never what a file or pipe holds.\n"
         "Without --ttl and --expire_at the item never expires, whatever it did before.\n"
         "Exit status 1: the condition of --if did not hold; the message says the version that\n"
         "there is.\n",

@@ -205,7 +205,7 @@ ExitCode Execute(const Program& program, cli::Console& console,
   if (const absl::Status status = flags.TakeEnvironment(console.environment); !status.ok()) {
     return FailUsage(program, console, ToStd(status.message()));
   }
-  const auto rest = flags.TakeArguments(arguments, /*leading_only=*/false);
+  const auto rest = flags.TakeArguments(arguments, {});
   if (!rest.ok()) return FailUsage(program, console, ToStd(rest.status().message()));
   if (flags.Switch("help")) {
     console.out.Write(HelpText(program.name, program.summary));

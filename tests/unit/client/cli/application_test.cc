@@ -151,6 +151,16 @@ TEST_CASE("Application: flags from before the command, after it, and from the en
         "5s or 200ms\n");
 }
 
+TEST_CASE("Application: a command's flag twice is an error, one in front of it is overridden") {
+  FakeServer server;
+  const CliResult twice = RunCli(server, {"put", "k", "v", "--if=absent", "--if=present"});
+  CHECK(twice.exit == 2);
+  CHECK(twice.err == "kvcli: put: --if is given twice, as absent and as present; give one\n");
+  CHECK(server.items.empty());
+  CHECK(RunCli(server, {"-w", "table", "-w", "json", "put", "k", "v", "-w", "simple"}).out ==
+        "OK\n");
+}
+
 TEST_CASE("Application: output that cannot be written is an error, not silence") {
   FakeServer server;
   server.Insert("k", "value");

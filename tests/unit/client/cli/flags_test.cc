@@ -34,14 +34,14 @@ FlagValues Known() {
 }
 
 Words Take(FlagValues& values, const Words& arguments, bool leading_only = false) {
-  const auto rest = values.TakeArguments(arguments, leading_only);
+  const auto rest = values.TakeArguments(arguments, {.leading_only = leading_only});
   KVD_REQUIRE_OK(rest);
   return *rest;
 }
 
 std::string ErrorOf(const Words& arguments) {
   FlagValues values = Known();
-  const auto rest = values.TakeArguments(arguments, false);
+  const auto rest = values.TakeArguments(arguments, {});
   KVD_REQUIRE_CODE(rest, kInvalidArgument);
   return kvd::test::MessageOf(rest);
 }
@@ -55,6 +55,27 @@ TEST_CASE("Flags: without any, the defaults hold") {
   CHECK(values.Duration("deadline") == 5s);
   CHECK_FALSE(values.Switch("hex"));
   CHECK_FALSE(values.IsSet("server"));
+}
+
+TEST_CASE("Flags: given twice, where once is asked for, only with the same value") {
+  const auto take_once = [](const Words& arguments) {
+    FlagValues values = Known();
+    return values.TakeArguments(arguments, {.once = true});
+  };
+  for (const Words& same : {Words{"--if=absent", "k", "--if", "absent"}, Words{"-c5", "--count=5"},
+                            Words{"-x", "--hex"}}) {
+    KVD_REQUIRE_OK(take_once(same));
+  }
+  const auto twice = take_once({"--if=absent", "k", "--if=version:7"});
+  KVD_REQUIRE_CODE(twice, kInvalidArgument);
+  CHECK(kvd::test::MessageOf(twice) == "--if is given twice, as absent and as version:7; give one");
+  KVD_REQUIRE_CODE(take_once({"-c5", "--count=6"}), kInvalidArgument);
+  KVD_REQUIRE_CODE(take_once({"-x", "--hex=false"}), kInvalidArgument);
+  // In two lots the later one counts, as ever.
+  FlagValues values = Known();
+  KVD_REQUIRE_OK(values.TakeArguments(Words{"-c5"}, {.once = true}));
+  KVD_REQUIRE_OK(values.TakeArguments(Words{"-c6"}, {.once = true}));
+  CHECK(values.Count("count") == 6);
 }
 
 TEST_CASE("Flags: every way to write one, anywhere among the arguments") {

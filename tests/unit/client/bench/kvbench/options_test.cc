@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 absl::StatusOr<Options> Parse(const Words& arguments) {
   cli::FlagValues flags;
   flags.Declare(BenchFlags());
-  const auto rest = flags.TakeArguments(arguments, false);
+  const auto rest = flags.TakeArguments(arguments, {});
   if (!rest.ok()) return rest.status();
   return OptionsOf(flags);
 }
