@@ -13,6 +13,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
 #include "client/cli/line_reader.h"
+#include "client/cli/prefix_flag.h"
 #include "client/cli/text.h"
 #include "common/base/build_info.h"
 #include "common/base/errno_status.h"
@@ -25,9 +26,17 @@ namespace {
 constexpr std::string_view kProgram = "kvcli: ";
 
 std::string UnknownCommand(std::string_view name) {
+  if (name.find_first_of(":/") != std::string_view::npos) {  // as other programs take it
+    return absl::StrCat("unknown command; if that is a server, give --server=", Quoted(name));
+  }
   const std::string_view near = NearestCommand(name);
   return near.empty() ? "unknown command; 'kvcli help' lists them"
                       : absl::StrCat("unknown command; did you mean ", ToAbsl(near), "?");
+}
+
+bool HasPrefix(const Command& command) {
+  return std::any_of(command.flags.begin(), command.flags.end(),
+                     [](const Flag& flag) { return flag.name == kPrefixFlag.name; });
 }
 
 // What is wrong with the number of arguments, or nothing.
@@ -45,6 +54,10 @@ std::optional<std::string> WrongCount(const Command& command,
     return absl::StrCat(ToAbsl(wanted), " is missing", usage);
   }
   if (arguments.size() > command.arguments_max) {
+    if (const std::string_view prefix = PrefixMeant(arguments);
+        command.arguments_max == 0 && HasPrefix(command) && !prefix.empty()) {
+      usage = absl::StrCat("; did you mean --prefix=", Quoted(prefix), "?");
+    }
     return absl::StrCat("one argument too many: ", Quoted(arguments[command.arguments_max]), usage);
   }
   return std::nullopt;

@@ -37,7 +37,8 @@ std::span<const Command* const> AllCommands();
 // Null if there is none of that name. Case does not matter, as at redis' prompt.
 const Command* FindCommand(std::string_view name);
 
-// "put" for "putt" and for "set"; empty if nothing comes to mind.
+// What may have been meant: "put" for "putt" and for "set", "put KEY VALUE --ttl=TIME" for "setex".
+// Empty if nothing comes to mind.
 std::string_view NearestCommand(std::string_view name);
 
 // Flags that every command takes.

@@ -19,22 +19,70 @@ constexpr const Command* kCommands[] = {
     &kDevicesCommand, &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
 };
 
-// What the same thing is called elsewhere.
+// What the same thing is called elsewhere, and how to ask for it here.
 struct Synonym {
   std::string_view word;
-  std::string_view command;
+  std::string_view here;
 };
 
+constexpr std::string_view kWithTtl = "put KEY VALUE --ttl=TIME";
+constexpr std::string_view kIfAbsent = "put KEY VALUE --if=absent";
+constexpr std::string_view kIfPresent = "put KEY VALUE --if=present";
+constexpr std::string_view kTouchTtl = "touch KEY --ttl=TIME";
+constexpr std::string_view kTouchAt = "touch KEY --expire_at=TIME";
+constexpr std::string_view kGetTouch = "get KEY --touch --ttl=TIME";
+constexpr std::string_view kManyPuts = "load -, with a line KEY, TAB, VALUE for each";
+constexpr std::string_view kScanPrefix = "scan --prefix=P";
+
 constexpr Synonym kSynonyms[] = {
-    {"incrby", "incr"},   {"decrby", "decr"},     {"expire", "touch"}, {"persist", "touch"},
-    {"gat", "get"},       {"getex", "get"},       {"pttl", "ttl"},     {"flushall", "flush"},
-    {"flushdb", "flush"}, {"flush_all", "flush"}, {"clear", "flush"},  {"set", "put"},
-    {"add", "put"},       {"insert", "put"},      {"store", "put"},    {"delete", "del"},
-    {"rm", "del"},        {"remove", "del"},      {"unlink", "del"},   {"keys", "scan"},
-    {"ls", "scan"},       {"list", "scan"},       {"has", "exists"},   {"stats", "stat"},
-    {"status", "stat"},   {"import", "load"},     {"restore", "load"}, {"export", "dump"},
-    {"backup", "dump"},   {"multiget", "mget"},   {"read", "get"},     {"fetch", "get"},
-    {"save", "dump"},     {"man", "help"},
+    {"incrby", "incr"},
+    {"decrby", "decr"},
+    {"expire", kTouchTtl},
+    {"pexpire", kTouchTtl},
+    {"expireat", kTouchAt},
+    {"pexpireat", kTouchAt},
+    {"persist", "touch KEY"},
+    {"gat", kGetTouch},
+    {"getex", kGetTouch},
+    {"gets", "get KEY -w json"},
+    {"pttl", "ttl KEY -w json"},
+    {"flushall", "flush"},
+    {"flushdb", "flush"},
+    {"flush_all", "flush"},
+    {"clear", "flush"},
+    {"set", "put"},
+    {"insert", "put"},
+    {"store", "put"},
+    {"setex", kWithTtl},
+    {"psetex", kWithTtl},
+    {"setnx", kIfAbsent},
+    {"add", kIfAbsent},
+    {"replace", kIfPresent},
+    {"mset", kManyPuts},
+    {"mput", kManyPuts},
+    {"msetnx", kManyPuts},
+    {"delete", "del"},
+    {"rm", "del"},
+    {"remove", "del"},
+    {"unlink", "del"},
+    {"mdel", "del"},
+    {"keys", kScanPrefix},
+    {"ls", kScanPrefix},
+    {"list", kScanPrefix},
+    {"has", "exists"},
+    {"stats", "stat"},
+    {"status", "stat"},
+    {"display", "stat"},
+    {"dbsize", "stat items"},
+    {"import", "load"},
+    {"restore", "load"},
+    {"export", "dump"},
+    {"backup", "dump"},
+    {"multiget", "mget"},
+    {"read", "get"},
+    {"fetch", "get"},
+    {"save", "dump"},
+    {"man", "help"},
 };
 
 constexpr Flag kGlobalFlags[] = {
@@ -96,7 +144,7 @@ const Command* FindCommand(std::string_view name) {
 std::string_view NearestCommand(std::string_view name) {
   const std::string lower = LowerCase(name);
   for (const Synonym& synonym : kSynonyms) {
-    if (synonym.word == lower) return synonym.command;
+    if (synonym.word == lower) return synonym.here;
   }
   std::vector<std::string_view> names;
   for (const Command* command : kCommands) names.push_back(command->name);

@@ -8,6 +8,7 @@
 #include "client/cli/invocation.h"
 #include "client/cli/item_format.h"
 #include "client/cli/output_file.h"
+#include "client/cli/prefix_flag.h"
 #include "client/cli/progress.h"
 #include "common/base/units.h"
 
@@ -17,7 +18,7 @@ namespace {
 constexpr Flag kDumpFlags[] = {
     {"format", '\0', FlagKind::kChoice, "auto|jsonl|tsv", "auto",
      "auto: by the ending of FILE, JSON lines where that does not tell"},
-    {"prefix", '\0', FlagKind::kText, "P", "", "only keys that begin with P"},
+    kPrefixFlag,
 };
 
 ItemFormat FormatFor(Invocation& run, std::string_view path) {
@@ -65,6 +66,7 @@ ExitCode Conclude(Invocation& run, const std::string& path, const absl::Status& 
     }
   }
   run.Note(path, summary);
+  if (written.counts.items == 0) NoteOfPattern(run);
   return ExitCode::kDone;
 }
 

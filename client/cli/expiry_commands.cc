@@ -35,6 +35,7 @@ ExitCode RunTouch(Invocation& run) {
     absl::StrAppend(&text, ",\"version\":", JsonNumber(*version), "}\n");
   }
   run.console().out.Write(text);
+  NoteOfPast(run, subject, *options, *store);
   return ExitCode::kDone;
 }
 

@@ -4,6 +4,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/invocation.h"
 #include "client/cli/line_reader.h"
+#include "client/cli/prefix_flag.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
 
@@ -11,7 +12,7 @@ namespace kvd::cli {
 namespace {
 
 constexpr Flag kFlushFlags[] = {
-    {"prefix", '\0', FlagKind::kText, "P", "", "only keys that begin with P"},
+    kPrefixFlag,
     {"yes", 'y', FlagKind::kSwitch, "", "false", "do not ask", false},
 };
 
@@ -52,6 +53,7 @@ ExitCode RunFlush(Invocation& run) {
     text = FormatTable({"DELETED"}, {{absl::StrCat(*deleted)}});
   }
   console.out.Write(text);
+  if (*deleted == 0) NoteOfPattern(run);
   return ExitCode::kDone;
 }
 

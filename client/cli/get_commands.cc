@@ -72,6 +72,7 @@ ExitCode RunGet(Invocation& run) {
       out.Write(FormatTable({"KEY", "VALUE", "VERSION"}, {Row(run, key, value, info)}));
       break;
   }
+  NoteOfPast(run, argument, *options, *store);
   return ExitCode::kDone;
 }
 

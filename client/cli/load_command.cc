@@ -14,6 +14,7 @@
 #include "client/cli/text.h"
 #include "client/cli/tsv_codec.h"
 #include "client/cli/unpacked_source.h"
+#include "client/cli/write_flags.h"
 #include "common/base/units.h"
 
 namespace kvd::cli {
@@ -30,13 +31,19 @@ constexpr Flag kLoadFlags[] = {
      "what ends the key, for delimited, which it implies; \\t and \\xNN are understood"},
     {"max_line", '\0', FlagKind::kBytes, "BYTES", "512m",
      "longer lines are bad ones; bounds the memory that a load takes; suffixes k, m, g, t"},
+    kTtlFlag,
+    kExpireAtFlag,
 };
 
 // How to read FILE, or nothing after having reported what is wrong with the flags.
 std::optional<Loader::Options> OptionsOf(Invocation& run, const std::string& path) {
   const std::string& word = run.flags().Text("format");
   const std::string& separator = run.flags().Text("separator");
+  const std::optional<WriteOptions> write = WriteOptionsOf(run, path);
+  if (!write.has_value()) return std::nullopt;
   Loader::Options options;
+  options.ttl = write->ttl;
+  options.expiry_unix_us = write->expiry_unix_us;
   options.format = FormatOfWord(word);
   if (separator.empty() && run.flags().IsSet("separator")) {
     run.Fail(path, UsageFailure("--separator is empty; give what ends the key, such as "
@@ -197,7 +204,8 @@ constinit const Command kLoadCommand = {
         "             any, TAB, expiry_unix_us=N, and TAB, user_flags=N\n"
         "  delimited  the key is what comes before the first S, the value all that follows it\n"
         "What dump writes is understood. An item that has expired since is counted and not\n"
-        "stored. Of several lines with one key the last one counts.\n"
+        "stored. Of several lines with one key the last one counts. --ttl (from when the item is\n"
+        "stored) and --expire_at are for lines that do not say when their item expires.\n"
         "A bad line is reported with its number and counted, and the rest is loaded; of many,\n"
         "the first 20 are shown. Items for which the server has no room are told of once, at the\n"
         "end. A summary goes to standard error, and with -w json also to standard output.\n"
@@ -207,6 +215,7 @@ constinit const Command kLoadCommand = {
     .examples =
         "kvcli load cities.tsv\n"
         "zcat backup.jsonl.gz | kvcli load -\n"
+        "kvcli load sessions.tsv --ttl=30m\n"
         "kvcli load UnicodeData.txt --format=delimited --separator=';'\n",
     .flags = kLoadFlags,
     .arguments_min = 1,

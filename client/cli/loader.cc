@@ -74,7 +74,8 @@ bool Loader::TakeLine(std::string_view line) {
     TakeBadLine(ToStd(parsed.message()));
     return false;
   }
-  const int64_t expiry_unix_us = item_.traits.expiry_unix_us;
+  int64_t& expiry_unix_us = item_.traits.expiry_unix_us;
+  if (expiry_unix_us == 0) expiry_unix_us = options_.expiry_unix_us;
   if (expiry_unix_us != 0 && expiry_unix_us <= store_.ServerUnixUs()) {
     ++counts_.expired;
     return false;
@@ -105,6 +106,7 @@ void Loader::TakeItem() {
   bytes_under_way_ += line.item_bytes;
   WriteOptions options;
   options.expiry_unix_us = item_.traits.expiry_unix_us;
+  if (options.expiry_unix_us == 0) options.ttl = options_.ttl;
   options.user_flags = item_.traits.user_flags;
   store_.StartPut(item_.key, item_.value, options, [this, &line](const absl::Status& status) {
     line.status = status;

@@ -1,6 +1,7 @@
 // Puts the items of lines into a store, and keeps count.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -34,6 +35,10 @@ class Loader {
   struct Options {
     std::optional<ItemFormat> format;  // nothing: told by the first line
     std::string separator;             // for kDelimited
+    // Of items whose lines do not say when they expire: from when they are stored, or the moment.
+    // At most one of them; 0: not given.
+    std::chrono::microseconds ttl{0};
+    int64_t expiry_unix_us = 0;
   };
   // Called for each line that was not stored, with its number and the reason; not for want of room,
   // where the next line is likely to say the same: no_room() tells of those.

@@ -94,6 +94,7 @@ ExitCode Add(Invocation& run, Direction direction) {
   if (absl::IsOutOfRange(result.status())) return run.Fail(subject, TooFar(direction));
   if (!result.ok()) return run.FailOfStore(subject, result.status());
   Print(run, key, *result);
+  NoteOfPast(run, subject, *options, *store);
   return ExitCode::kDone;
 }
 

@@ -6,6 +6,7 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
 #include "client/cli/item_text.h"
+#include "client/cli/prefix_flag.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
 
@@ -13,7 +14,7 @@ namespace kvd::cli {
 namespace {
 
 constexpr Flag kScanFlags[] = {
-    {"prefix", '\0', FlagKind::kText, "P", "", "only keys that begin with P"},
+    kPrefixFlag,
     {"limit", '\0', FlagKind::kCount, "N", "0", "stop after N keys; 0: at the end"},
     {"cursor", '\0', FlagKind::kText, "C", "",
      "go on where a scan with --cursor ended; --cursor= begins one", false},
@@ -78,6 +79,7 @@ ExitCode RunScan(Invocation& run) {
     console.out.Write(FormatTable({"KEY", "VALUE BYTES", "VERSION"}, rows));
   }
   if (!cursor.ok()) return FailOfScan(run, cursor.status());
+  if (count == 0 && !in_parts && !console.interrupted()) NoteOfPattern(run);
   if (in_parts && !console.interrupted()) PrintCursor(run, *cursor);
   return console.interrupted() ? ExitCode::kInterrupted : ExitCode::kDone;
 }

@@ -50,6 +50,7 @@ ExitCode WriteValue(Invocation& run, const WriteOptions& options, size_t value_i
   const absl::StatusOr<uint64_t> version = (store->*write)(key, *input.value, options);
   if (!version.ok()) return run.FailOfStore(subject, version.status());
   PrintWritten(run, key, *version);
+  NoteOfPast(run, subject, options, *store);
   return ExitCode::kDone;
 }
 

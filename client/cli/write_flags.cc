@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/time_text.h"
 
 namespace kvd::cli {
 namespace {
@@ -56,6 +57,14 @@ std::optional<WriteOptions> WriteOptionsOf(Invocation& run, std::string_view sub
     options.user_flags = static_cast<uint32_t>(number);
   }
   return options;
+}
+
+void NoteOfPast(Invocation& run, std::string_view subject, const WriteOptions& options,
+                KeyValueStore& store) {
+  if (options.expiry_unix_us == 0 || options.expiry_unix_us > store.ServerUnixUs()) return;
+  run.Note(subject,
+           absl::StrCat("--expire_at has passed, the item has expired already; kvd's clock says ",
+                        MomentText(store.ServerUnixUs())));
 }
 
 }  // namespace kvd::cli

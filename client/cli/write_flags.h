@@ -35,6 +35,10 @@ inline constexpr Flag kIfThereFlag = ItemFlag("if", FlagKind::kChoice, "present|
 // reported; return kUsage.
 std::optional<WriteOptions> WriteOptionsOf(Invocation& run, std::string_view subject);
 
+// For a write that was done: notes it where --expire_at had passed, so that the item is gone.
+void NoteOfPast(Invocation& run, std::string_view subject, const WriteOptions& options,
+                KeyValueStore& store);
+
 // The number of an item's version, as --if=version:N and cas take it.
 std::optional<uint64_t> ParseVersion(std::string_view text);
 

@@ -56,7 +56,25 @@ TEST_CASE("Application: usage errors exit with 2 and say what may have been mean
                 "kvcli: cas: VERSION is missing; usage: kvcli cas KEY VERSION [VALUE|-|@FILE]\n"},
            Case{{"mget"}, "kvcli: mget: KEY is missing; usage: kvcli mget KEY...\n"},
            Case{{"get", "a", "b"}, "kvcli: get: one argument too many: b; usage: kvcli get KEY\n"},
-           Case{{"scan", "x"}, "kvcli: scan: one argument too many: x; usage: kvcli scan\n"},
+           Case{{"scan", "x*"},
+                "kvcli: scan: one argument too many: x*; did you mean --prefix=x?\n"},
+           Case{{"scan", "*"}, "kvcli: scan: one argument too many: *; usage: kvcli scan\n"},
+           Case{{"scan", "0", "MATCH", "user:*", "COUNT", "10"},
+                "kvcli: scan: one argument too many: 0; did you mean --prefix=user:?\n"},
+           Case{{"flush", "x"},
+                "kvcli: flush: one argument too many: x; did you mean --prefix=x?\n"},
+           Case{{"setex", "k", "60", "v"},
+                "kvcli: setex: unknown command; did you mean put KEY VALUE --ttl=TIME?\n"},
+           Case{{"expire", "k", "60"},
+                "kvcli: expire: unknown command; did you mean touch KEY --ttl=TIME?\n"},
+           Case{
+               {"mset", "k", "v"},
+               "kvcli: mset: unknown command; did you mean load -, with a line KEY, TAB, VALUE for "
+               "each?\n"},
+           Case{{"keys", "*"}, "kvcli: keys: unknown command; did you mean scan --prefix=P?\n"},
+           Case{{"localhost:7711", "get", "k"},
+                "kvcli: localhost:7711: unknown command; if that is a server, give "
+                "--server=localhost:7711\n"},
            Case{{"get", "a", "--hexx"}, "kvcli: get: unknown flag --hexx; did you mean --hex?\n"},
            Case{{"get", "--frobnicate"},
                 "kvcli: get: unknown flag --frobnicate; if it is a key or a value, put -- before "

@@ -18,6 +18,23 @@ TEST_CASE("touch: sets the expiry, or takes it away") {
   CHECK(RunCli(server, {"touch", "k", "--if=version:1"}).exit == 1);
 }
 
+TEST_CASE("touch: a moment that has passed is told of, as for put and incr; one to come is not") {
+  FakeServer server;
+  server.Insert("k", "v");
+  const std::string passed =
+      ": --expire_at has passed, the item has expired already; kvd's clock says "
+      "2027-01-15T08:00:00Z\n";
+  CliResult result = RunCli(server, {"touch", "k", "--expire_at=1000000000"});
+  CHECK(result.exit == 0);
+  CHECK(result.err == "kvcli: touch k" + passed);
+  result = RunCli(server, {"put", "k", "v", "--expire_at=1000000000"});
+  CHECK(result.out == "OK\n");
+  CHECK(result.err == "kvcli: put k" + passed);
+  CHECK(RunCli(server, {"incr", "n", "--expire_at=1000000000"}).err == "kvcli: incr n" + passed);
+  CHECK(RunCli(server, {"put", "k", "v", "--expire_at=1800000001"}).err.empty());
+  CHECK(RunCli(server, {"put", "k", "v", "--ttl=1"}).err.empty());
+}
+
 TEST_CASE("ttl: whole seconds, rounded up; -1 never; 1 not there") {
   FakeServer server;
   server.Insert("k", "v");

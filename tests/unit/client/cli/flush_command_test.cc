@@ -21,6 +21,15 @@ TEST_CASE("flush: --yes deletes, by prefix or all") {
   CHECK(RunCli(server, {"flush", "-y"}).exit == 0);
 }
 
+TEST_CASE("flush: a pattern deletes nothing, and is told of") {
+  FakeServer server = ThreeKeys();
+  const CliResult result = RunCli(server, {"flush", "--prefix=a:?", "--yes"});
+  CHECK(result.out == "0\n");
+  CHECK(
+      result.err ==
+      "kvcli: flush: no key begins with a:?, which is taken as it is; did you mean --prefix=a:?\n");
+}
+
 TEST_CASE("flush: --yes is no prefix, unless it is written as one") {
   FakeServer server = ThreeKeys();
   server.Insert("--yes", "");

@@ -35,6 +35,29 @@ TEST_CASE("load: standard input, and counts as JSON") {
         "\n");
 }
 
+TEST_CASE("load: --ttl and --expire_at are for lines that do not say when their item expires") {
+  FakeServer server;
+  const std::string lines = "a\t1\nb\t2\texpiry_unix_us=1900000000000000\n";
+  const auto expiry_of = [&server](const char* key) {
+    return server.items.at(key).second.expiry_unix_us;
+  };
+  CHECK(RunCli(server, {"load", "-", "--ttl=1m"}, {.in = lines}).exit == 0);
+  CHECK(expiry_of("a") == server.now_unix_us + 60'000'000);
+  CHECK(expiry_of("b") == 1'900'000'000'000'000);
+  CHECK(RunCli(server, {"load", "-", "--expire_at=1850000000"}, {.in = lines}).exit == 0);
+  CHECK(expiry_of("a") == 1'850'000'000'000'000);
+  CHECK(expiry_of("b") == 1'900'000'000'000'000);
+  CHECK(RunCli(server, {"load", "-"}, {.in = lines}).exit == 0);
+  CHECK(expiry_of("a") == 0);
+  CliResult result = RunCli(server, {"load", "-", "--expire_at=1000000000"}, {.in = "c\t1\n"});
+  CHECK(result.exit == 0);
+  CHECK_THAT(result.err, Catch::Contains("0 items") && Catch::Contains("1 expired"));
+  CHECK_FALSE(server.items.contains("c"));
+  result = RunCli(server, {"load", "-", "--ttl=1m", "--expire_at=1850000000"}, {.in = lines});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: load -: both --ttl and --expire_at say when it expires; give one\n");
+}
+
 TEST_CASE("load: delimited records keep all that follows the first separator") {
   FakeServer server;
   const std::string records =

@@ -25,6 +25,25 @@ TEST_CASE("scan: a key a line, by prefix, up to a limit") {
   CHECK(RunCli(server, {"scan", "--prefix=x"}, {.out_is_terminal = true}).out == "x\\ny\n");
 }
 
+TEST_CASE("scan: a pattern that finds nothing is told of; one that is a prefix is not") {
+  FakeServer server = ThreeKeys();
+  CliResult result = RunCli(server, {"scan", "--prefix=user:*"});
+  CHECK(result.exit == 0);
+  CHECK(result.out.empty());
+  CHECK(result.err ==
+        "kvcli: scan: no key begins with user:*, which is taken as it is; did you mean "
+        "--prefix=user:?\n");
+  CHECK(RunCli(server, {"scan", "--prefix=*"}).err ==
+        "kvcli: scan: no key begins with *, which is taken as it is; leave --prefix out for all "
+        "keys\n");
+  CHECK(RunCli(server, {"scan", "--prefix=none"}).err.empty());
+  CHECK(RunCli(server, {"scan", "--hex", "--prefix=2a"}).err.empty());
+  server.Insert("user:*", "v");
+  result = RunCli(server, {"scan", "--prefix=user:*"});
+  CHECK(result.out == "user:*\n");
+  CHECK(result.err.empty());
+}
+
 TEST_CASE("scan: JSON lines and table") {
   FakeServer server = ThreeKeys();
   CHECK(RunCli(server, {"scan", "-w", "json", "--limit=1"}).out ==
