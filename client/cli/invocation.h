@@ -45,6 +45,8 @@ class Invocation {
   KeyValueStore* Store(uint32_t credits = 0);
   // The same for another server than --server's, with nothing reported.
   absl::StatusOr<KeyValueStore*> TryStore(const std::string& target, uint32_t credits = 0);
+  // Gives it up if it is one for administration; the next call of Store connects anew.
+  void EndAdministration() { session_.EndAdministration(); }
   ExitCode connect_failure() const { return connect_failure_; }
 
   // An argument as bytes: with --hex, what its digits stand for. False: they are none, which has

@@ -1,4 +1,4 @@
-#include <chrono>
+#include <cerrno>
 #include <string>
 
 #include "tests/support/test.h"
@@ -6,8 +6,6 @@
 
 namespace kvd::cli::test {
 namespace {
-
-using std::chrono::microseconds;
 
 FakeServer WithStatistics() {
   FakeServer server;
@@ -38,6 +36,41 @@ TEST_CASE("stat: names and values, in each form") {
   CHECK(result.err == "kvcli: stat: gone; wait\n");
 }
 
+TEST_CASE("stat: values of those that are named, in their order") {
+  FakeServer server = WithStatistics();
+  CHECK(RunCli(server, {"stat", "items"}).out == "3\n");
+  CHECK(RunCli(server, {"stat", "odd", "items"}).out == "a\"\\n\n3\n");
+  CHECK(RunCli(server, {"stat", "items", "-w", "json"}).out == "{\"items\":3}\n");
+  CliResult result = RunCli(server, {"stat", "version", "item"});
+  CHECK(result.exit == 1);
+  CHECK(result.out.empty());
+  CHECK(result.err == "kvcli: stat item: no such statistic; did you mean items?\n");
+  CHECK(RunCli(server, {"stat", "curr_connections"}).err ==
+        "kvcli: stat curr_connections: no such statistic; 'kvcli stat' prints all\n");
+}
+
+TEST_CASE("stat: again and again, with a session for administration each time") {
+  FakeServer server = WithStatistics();
+  CHECK(RunCli(server, {"stat", "items", "--interval=1ms", "-c3"}).out == "3\n3\n3\n");
+  CHECK(server.connections == 3);
+  server.statistics = {{"items", "3"}};
+  CHECK(RunCli(server, {"stat", "-i1ms", "-c2"}).out == "items  3\n\nitems  3\n");
+  CHECK(RunCli(server, {"stat", "-i1ms", "-c2", "-w", "json"}).out ==
+        "{\"items\":3}\n{\"items\":3}\n");
+  int calls = 0;
+  CliResult result = RunCli(server, {"stat", "items", "--interval=1h"},
+                            {.interrupted = [&] { return ++calls > 1; }});
+  CHECK(result.exit == 130);
+  CHECK(result.out == "3\n");
+  result = RunCli(server, {"stat", "--count=3"});
+  CHECK(result.exit == 2);
+  CHECK(result.err == "kvcli: stat: --count is of those that --interval prints; add it\n");
+  // Nobody reads any more.
+  result =
+      RunCli(server, {"stat", "items", "--interval=1ms"}, {.out_bytes_max = 3, .out_errno = EPIPE});
+  CHECK(result.exit == 141);
+}
+
 TEST_CASE("stat: a table fits the terminal, and large numbers are strings in JSON") {
   FakeServer server;
   server.statistics = {{"incarnation", "18446744073709551615"},
@@ -59,40 +92,15 @@ TEST_CASE("info: where the server is, and what it is") {
   FakeServer server = WithStatistics();
   CHECK(RunCli(server, {"info"}).out ==
         "server   shm:/run/fake.sock\nversion  0.1.0\nitems    3\n");
+  server.statistics = {{"evicted_items", "7"}, {"no_space", "0"}};
+  CHECK(RunCli(server, {"info"}).out ==
+        "server         shm:/run/fake.sock\nevicted_items  7\nno_space       0\n");
   server.statistics = {{"memory_bytes", "67108864"}, {"unrelated", "1"}};
   CHECK(RunCli(server, {"info"}).out == "server  shm:/run/fake.sock\nmemory  64 MiB\n");
   CHECK(RunCli(server, {"info", "-w", "json"}).out ==
         "{\"server\":\"shm:/run/fake.sock\",\"memory_bytes\":67108864}\n");
   server.operation_error = absl::UnavailableError("gone; wait");
   CHECK(RunCli(server, {"info"}).exit == 3);
-}
-
-TEST_CASE("ping: shortest, mean and longest round trip") {
-  FakeServer server;
-  server.round_trips = {microseconds(10), microseconds(30), microseconds(20)};
-  CHECK(RunCli(server, {"ping"}).out ==
-        "PONG from shm:/run/fake.sock: 1 round trip, min/avg/max 10.0/10.0/10.0 us\n");
-  CHECK(RunCli(server, {"ping", "-c", "3"}).out ==
-        "PONG from shm:/run/fake.sock: 3 round trips, min/avg/max 10.0/20.0/30.0 us\n");
-  CHECK(RunCli(server, {"ping", "-c3", "-w", "json"}).out ==
-        "{\"count\":3,\"min_us\":10.0,\"avg_us\":20.0,\"max_us\":30.0}\n");
-  CHECK(RunCli(server, {"ping", "-w", "table"}).out.find("AVG US") != std::string::npos);
-}
-
-TEST_CASE("ping: none, no answer, and a Ctrl-C in between") {
-  FakeServer server;
-  CliResult result = RunCli(server, {"ping", "-c", "0"});
-  CHECK(result.exit == 2);
-  CHECK(result.err == "kvcli: ping: --count=0 pings nothing; give 1 or more\n");
-  int calls = 0;
-  result = RunCli(server, {"ping", "-c", "9"}, {.interrupted = [&calls] { return ++calls > 2; }});
-  CHECK(result.exit == 130);
-  CHECK(result.out ==
-        "PONG from shm:/run/fake.sock: 2 round trips, min/avg/max 10.0/10.0/10.0 us\n");
-  server.operation_error = absl::DeadlineExceededError("late; wait");
-  result = RunCli(server, {"ping"});
-  CHECK(result.exit == 4);
-  CHECK(result.err == "kvcli: ping: late; wait\n");
 }
 
 }  // namespace
