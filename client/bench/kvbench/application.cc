@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/bench/kvbench/bench_key.h"
+#include "client/bench/kvbench/all_sizes.h"
 #include "client/bench/kvbench/help.h"
 #include "client/bench/kvbench/hgrm.h"
+#include "client/bench/kvbench/kvd_store.h"
 #include "client/bench/kvbench/report.h"
 #include "client/cli/failure.h"
 #include "client/cli/interrupt.h"
@@ -26,21 +28,11 @@ namespace {
 
 using cli::ExitCode;
 
-constexpr uint64_t kAllSizesMax = kMiB;
-constexpr uint64_t kAllBytesMax = 32 * kMiB;  // of values, for each size
-constexpr uint64_t kAllKeysMin = 16;
-
-// The runs of --all; otherwise the one.
-std::vector<Workload> WorkloadsOf(const Options& options) {
-  if (!options.all_sizes) return {options.workload};
-  std::vector<Workload> all;
-  for (uint64_t bytes = 2; bytes <= kAllSizesMax; bytes *= 2) {
-    Workload work = options.workload;
-    work.value_sizes = ValueSizes::Fixed(bytes);
-    work.keys = std::min(work.keys, std::max(kAllBytesMax / bytes, kAllKeysMin));
-    all.push_back(std::move(work));
-  }
-  return all;
+// Whether GETs were asked for items that should be there, and none was.
+bool AllWereMissing(const Tally& sum) {
+  const auto count = [&sum](Operation kind) { return sum.operations[static_cast<size_t>(kind)]; };
+  const uint64_t gets = count(Operation::kGet) + count(Operation::kReadModifyWrite);
+  return sum.not_found > 0 && sum.not_found + sum.misses >= gets;
 }
 
 class BenchRun {
@@ -60,10 +52,10 @@ class BenchRun {
     report_.target = program_.target(report_.options);
     report_.machine = ThisMachine();
     report_.rdma = RdmaPathTo(report_.target, report_.options.client.rdma_device);
-    ExitCode exit = ExitCode::kDone;
-    for (const Workload& work : WorkloadsOf(report_.options)) {
-      exit = Measure(work, *stores);
-      if (exit != ExitCode::kDone) break;
+    std::vector<Workload> runs = {report_.options.workload};
+    ExitCode exit = report_.options.all_sizes ? PlanRuns(*stores, runs) : ExitCode::kDone;
+    for (size_t i = 0; i < runs.size() && exit == ExitCode::kDone; ++i) {
+      exit = Measure(runs[i], *stores);
     }
     const ExitCode written = WriteFiles();
     return exit == ExitCode::kDone ? written : exit;
@@ -76,6 +68,27 @@ class BenchRun {
     if (!ForPeople()) return;
     console_.out.Write(text);
     console_.out.Flush();
+  }
+
+  // Those of --all, as many as the store has room for; says what they need before the first begins.
+  ExitCode PlanRuns(const StoreMaker& stores, std::vector<Workload>& runs) {
+    absl::StatusOr<std::unique_ptr<Store>> control = stores(kControl);
+    if (!control.ok()) return Fail("connect", Explain({"connect", control.status()}));
+    const absl::StatusOr<Store::Statistics> statistics = (*control)->Stats();
+    if (!statistics.ok())
+      return Fail("statistics of the server", Explain({"", statistics.status()}));
+    uint64_t memory_bytes = 0;  // not every store has a limit
+    if (!absl::SimpleAtoi(StatisticOf(*statistics, "memory_bytes"), &memory_bytes))
+      memory_bytes = 0;
+    absl::StatusOr<SizesPlan> plan = PlanAllSizes(report_.options.workload, memory_bytes);
+    if (!plan.ok()) return Fail("all", cli::StoreFailure(plan.status()));
+    Note("all", absl::StrCat(
+                    "needs about ", FormatBytes(plan->memory_bytes), " of the server's memory",
+                    memory_bytes == 0 ? "" : absl::StrCat(", which is ", FormatBytes(memory_bytes)),
+                    ": up to ", FormatBytes(plan->value_bytes),
+                    " of values of each size, and 16 keys at least"));
+    runs = std::move(plan->runs);
+    return ExitCode::kDone;
   }
 
   ExitCode Measure(const Workload& work, const StoreMaker& stores) {
@@ -99,6 +112,13 @@ class BenchRun {
     if (report_.runs.size() == 1) Print(HeadText(report_) + TableHead());
     Print(TableRows(run));
     if (!report_.options.all_sizes || over) Print(absl::StrCat("\n", FiguresText(run)));
+    if (AllWereMissing(run.result.sum)) {
+      Note("get",
+           work.load ? "every GET found nothing, though all items were stored; see whether kvd has "
+                       "evicted them for want of memory, or somebody deletes them"
+                     : "every GET found nothing; leave out --load=false, or give the --keys and "
+                       "--key_size of the run that stored the items");
+    }
     return ExitOf(run.result);
   }
 
@@ -179,6 +199,11 @@ class BenchRun {
     console_.err.Write(cli::FailureLine(absl::StrCat(ToAbsl(program_.name), ": "), asked, failure));
     console_.err.Flush();
     return failure.code;
+  }
+
+  // What is no failure, and to be known.
+  void Note(std::string_view about, std::string_view text) {
+    Fail(about, {ExitCode::kDone, std::string(text)});
   }
 
   const Program& program_;

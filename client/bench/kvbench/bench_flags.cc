@@ -12,8 +12,10 @@ constexpr Flag kFlags[] = {
      "what to measure, as kvcli takes it: shm:PATH, rdma:HOST:PORT or HOST:PORT; without it "
      "KVCLI_SERVER, or this user's default socket"},
     {"mix", 'm', FlagKind::kText, "READ:WRITE|a|b|c|d|f", "95:5",
-     "weights of GETs and PUTs, or a core workload of YCSB with its distribution of keys; its "
-     "records are those of --value_size=1000",
+     "what is done: GETs and PUTs by their weights, or a core workload of YCSB: a 50:50, b 95:5, "
+     "c GETs alone, d 95 GETs of the latest keys and 5 inserts of new ones, f 50 GETs and 50 "
+     "read-modify-writes; keys of a, b, c, f by zipf:0.99; YCSB's records are those of "
+     "--value_size=1000",
      false},
     {"dist", '\0', FlagKind::kText, "uniform|zipf:THETA|latest", "",
      "how keys are chosen; without it uniform, or as the workload of YCSB has it", false},
@@ -25,7 +27,7 @@ constexpr Flag kFlags[] = {
      false},
     {"all", 'a', FlagKind::kSwitch, "", "false",
      "one run for each size of value from 2 bytes to 1 MiB, doubling; with as many of --keys as "
-     "fit into 32 MiB",
+     "fit into 32 MiB, or less where kvd has not the 300 MiB that all of them need together",
      false},
     {"misses", '\0', FlagKind::kCount, "PERCENT", "0",
      "of the GETs ask for a key that is not there", false},

@@ -155,10 +155,39 @@ def table():
 
 
 def all_sizes():
-    """kvbench: --all measures one size after the other"""
-    text = bench.ok("--all", "--keys=32", "-n", "64", "--mix=c", "--warmup=0").decode()
-    sizes = [int(line.split()[1]) for line in text.splitlines() if line.startswith(" get ")]
-    check_equal(sizes, [2 ** power for power in range(1, 21)])
+    """kvbench: --all measures one size after the other, and takes the keys that kvd has room for"""
+    for keys in ((), ("--keys=32",)):
+        kvcli.ok("flush", "--yes")
+        result = bench.run("--all", *keys, "-n", "64", "--mix=c", "--warmup=0")
+        check_equal(result.exit, 0, result.err)
+        sizes = [int(line.split()[1]) for line in result.out.decode().splitlines() if line.startswith(" get ")]
+        check_equal(sizes, [2 ** power for power in range(1, 21)])
+        check(re.match(r"kvbench: all: needs about [0-9.]+ MiB of the server's memory, which is 64 MiB: ",
+                       result.err), result.err)
+        check_equal(result.err.count("\n"), 1, result.err)
+    kvcli.ok("flush", "--yes")
+    small = harness.Server(KVD, "--memory=16m", "--hugepages=off")
+    try:
+        small.start(harness.Kvcli(KVCLI, small.target))
+        result = harness.Kvcli(KVBENCH, small.target).run("--all")
+        check_equal((result.exit, result.out), (5, b""), result.err)
+        check("kvbench: all: needs about " in result.err and "--memory" in result.err, result.err)
+    finally:
+        small.close()
+
+
+def nothing_there():
+    """kvbench: that every GET found nothing is said, with what to do; that some did is not"""
+    never_stored = ("--key_size=9", "--load=false", "--warmup=0", "-n", "100")
+    for flags in (("--mix=c",), ("--mix=c", "--batch=10"), ("--mix=c", "--misses=50")):
+        result = bench.run(*never_stored, *flags)
+        check_equal(result.exit, 0, flags, result.err)
+        check(result.err.startswith("kvbench: get: every GET found nothing; leave out --load=false"),
+              flags, result.err)
+    bench.ok("--key_size=9", "--keys=50", "-n", "1")
+    for flags in (("--keys=100",), ("--keys=50", "--misses=100")):
+        result = bench.run(*never_stored, "--mix=c", *flags)
+        check_equal((result.exit, result.err), (0, ""), flags)
 
 
 def interrupted():
@@ -240,7 +269,7 @@ if __name__ == "__main__":
     try:
         server.start(kvcli)
         harness.run_cases([mixes, self_certifying, one_sided, misses, json_members, same_seed, hgrm,
-                           open_loop, table, all_sizes, interrupted, errors, help_and_completion,
+                           open_loop, table, all_sizes, nothing_there, interrupted, errors, help_and_completion,
                            dead_client])
     finally:
         server.close()
