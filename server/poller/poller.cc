@@ -122,6 +122,7 @@ void Poller::Idle() {
     return;
   }
   if (++idle_rounds_ % kIdleRoundsPerClock != 0) return CpuRelax();
+  OfferCore();
   now_ns_ = clock_.NowMonotonicNs();
   Housekeeping();
   if (options_.mode == PollMode::kBusy || shard_has_work_) return;
@@ -214,7 +215,7 @@ void Poller::Drain() {
   };
   while (!std::all_of(peers_.begin(), peers_.end(), drained)) {
     Step();
-    CpuRelax();
+    OfferCore();
   }
 }
 

@@ -240,7 +240,10 @@ std::span<const std::byte> Channel::PollReply() {
 absl::Status Channel::Wait(int64_t deadline_ns) {
   for (;;) {
     if (Spin(deadline_ns)) return absl::OkStatus();
-    KVD_RETURN_IF_ERROR(status());
+    if (absl::Status ended = status(); !ended.ok()) {
+      // A reply may have come with the end since the last look; it is not lost.
+      return SomethingToPoll() ? absl::OkStatus() : ended;
+    }
     KVD_RETURN_IF_ERROR(Sleep(deadline_ns));
     if (SomethingToPoll()) return absl::OkStatus();
     if (NowNs() >= deadline_ns) return absl::DeadlineExceededError("no answer in time");
@@ -259,6 +262,7 @@ bool Channel::Spin(int64_t deadline_ns) {
       }
       CpuRelax();
     }
+    OfferCore();
   } while (NowNs() < until && header().closed.load(std::memory_order_relaxed) == 0);
   spin_.DidNotPay();
   return false;

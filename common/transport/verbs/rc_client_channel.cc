@@ -167,7 +167,7 @@ void RcClientChannel::Free(const TransferBuffer& buffer) {
   while (reads_.MayStillWrite(buffer.bytes) && path_.qp->get() != nullptr) {
     Drain();
     if (NowNs() < deadline_ns) {
-      CpuRelax();
+      OfferCore();
       continue;
     }
     Break(absl::UnavailableError(

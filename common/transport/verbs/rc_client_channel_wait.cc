@@ -75,6 +75,7 @@ bool RcClientChannel::Spin(int64_t deadline_ns) {
       if (SomethingToPoll()) return true;
       CpuRelax();
     }
+    OfferCore();
   } while (broken_.ok() && NowNs() < until);
   return false;
 }
