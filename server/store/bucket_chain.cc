@@ -153,6 +153,13 @@ std::optional<RegionOffset> BucketChain::RemoveFromFront(RegionOffset front, uin
   return std::nullopt;
 }
 
+void BucketChain::TakeOver(const BucketChain& from, std::span<const Slot> slots) {
+  BucketHeader header = HeaderAt(from.place_);
+  StoreWord(region_->At(place_), uint64_t{header.version} << 32);
+  std::copy_n(slots.begin(), kSlotsPerHeader, header.slots);
+  Write(place_, header);
+}
+
 void BucketChain::Rewrite(uint32_t new_depth, std::span<const Slot> slots,
                           std::span<const RegionOffset> overflow) {
   KVD_CHECK(overflow.size() == OverflowNeeded(slots.size()));

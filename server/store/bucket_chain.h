@@ -96,6 +96,10 @@ class BucketChain {
   void Rewrite(uint32_t new_depth, std::span<const Slot> slots,
                std::span<const RegionOffset> overflow);
 
+  // Makes the header here that of a bucket which has it at `from` so far, with these slots in its
+  // place (kSlotsPerHeader of them). The chain is linked from both then. Versions go on.
+  void TakeOver(const BucketChain& from, std::span<const Slot> slots);
+
   // How many overflow headers that many slots need.
   static size_t OverflowNeeded(size_t slots) {
     return slots <= kSlotsPerHeader ? 0 : (slots - 1) / kSlotsPerHeader;

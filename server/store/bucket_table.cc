@@ -31,14 +31,24 @@ bool BucketTable::PlaceNext() {
       region_->AllocateIndexSegment({.zone = shard_, .only = keeps_to_zone_});
   if (!segment) return false;
   MakeHeaders(*segment, number);
-  // Release: a reader that finds the entry finds those headers (partner: its acquire between
-  // directory and bucket).
-  StoreWordRelease(region_->At(RegionOffset{geometry.directory_offset + entry * sizeof(uint64_t)}),
-                   PackCheckedWord(CheckedWordKind::kDirectoryEntry, entry, geometry.incarnation,
-                                   static_cast<uint32_t>(ToBytes(*segment) / kSegmentBytes)));
+  PublishSegment(number, *segment);
   segments_.push_back(*segment);
   index_bytes_.Add(kSegmentBytes);
   return true;
+}
+
+void BucketTable::PublishSegment(uint64_t number, RegionOffset segment) {
+  const Geometry& geometry = region_->geometry();
+  const uint64_t entry = number * geometry.shard_count + shard_;
+  StoreWordRelease(region_->At(RegionOffset{geometry.directory_offset + entry * sizeof(uint64_t)}),
+                   PackCheckedWord(CheckedWordKind::kDirectoryEntry, entry, geometry.incarnation,
+                                   static_cast<uint32_t>(ToBytes(segment) / kSegmentBytes)));
+}
+
+void BucketTable::MoveSegment(uint32_t number, RegionOffset to) {
+  PublishSegment(number, to);
+  OrderStores();
+  segments_[number] = to;
 }
 
 std::optional<RegionOffset> BucketTable::EmptySegment() const {

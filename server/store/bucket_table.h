@@ -47,6 +47,12 @@ class BucketTable {
   uint32_t placed() const {
     return static_cast<uint32_t>(segments_.size() * region_->geometry().buckets_per_segment());
   }
+  uint32_t segments() const { return static_cast<uint32_t>(segments_.size()); }
+  RegionOffset SegmentAt(uint32_t number) const { return segments_[number]; }
+  // From now on that segment lies at `to`, where its headers are complete; readers are told. Its
+  // pages so far are the caller's.
+  void MoveSegment(uint32_t number, RegionOffset to);
+
   // The last segment, if it holds no bucket any more.
   std::optional<RegionOffset> EmptySegment() const;
   // Gives that one back: readers are told, then its pages are free.
@@ -54,6 +60,9 @@ class BucketTable {
 
  private:
   void MakeHeaders(RegionOffset segment, uint64_t number);
+  // Release: a reader that finds the entry finds the headers there (partner: its acquire between
+  // directory and bucket).
+  void PublishSegment(uint64_t number, RegionOffset segment);
 
   Region* region_;
   uint32_t shard_;

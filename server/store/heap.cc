@@ -174,7 +174,11 @@ Heap::SpanId Heap::SpanAt(RegionOffset offset) const {
 std::optional<Heap::Extent> Heap::ExtentAt(RegionOffset at) const {
   const SpanId id = SpanAt(at);
   if (id == kNoSpan) return std::nullopt;
-  return Extent{spans_[id].begin, uint64_t{spans_[id].pages} * kPageBytes};
+  const Span& span = spans_[id];
+  const uint64_t bytes = uint64_t{span.pages} * kPageBytes;
+  const bool large = span.size_class == kLargeObject;
+  return Extent{span.begin, bytes,
+                large ? bytes : uint64_t{span.used} * ObjectBytes(span.size_class)};
 }
 
 void Heap::AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& objects) const {
@@ -190,7 +194,14 @@ void Heap::AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& object
 }
 
 std::optional<RegionOffset> Heap::SampleObject(Random& random) const {
-  const Span& span = spans_[random.Uniform(spans_.size())];
+  return SampleObjectOf(spans_[random.Uniform(spans_.size())], random);
+}
+
+std::optional<RegionOffset> Heap::SampleObjectAt(RegionOffset in_span, Random& random) const {
+  return SampleObjectOf(spans_[SpanAt(in_span)], random);
+}
+
+std::optional<RegionOffset> Heap::SampleObjectOf(const Span& span, Random& random) const {
   if (span.used == 0) return std::nullopt;
   if (span.size_class == kLargeObject) return span.begin;
   const uint32_t objects = ObjectsPerSpan(span.size_class);

@@ -60,12 +60,15 @@ class Heap {
   struct Extent {
     RegionOffset begin{};
     uint64_t bytes = 0;
+    uint64_t used_bytes = 0;  // by objects
   };
   std::optional<Extent> ExtentAt(RegionOffset at) const;
   // Adds the objects of that span. Throws std::bad_alloc.
   void AppendObjects(RegionOffset in_span, std::vector<RegionOffset>& objects) const;
   // Some object: one of a span that is chosen with as much chance as any. nullopt: met none.
   std::optional<RegionOffset> SampleObject(Random& random) const;
+  // Some object of the span that holds the page at `in_span`. nullopt: it holds none.
+  std::optional<RegionOffset> SampleObjectAt(RegionOffset in_span, Random& random) const;
   // Whether `object` is of the size class of `bytes`; whether its memory, once free, will do for
   // them.
   bool IsOfClass(RegionOffset object, uint64_t bytes) const;
@@ -100,6 +103,7 @@ class Heap {
   };
 
   std::optional<RegionOffset> AllocateLarge(uint64_t bytes);
+  std::optional<RegionOffset> SampleObjectOf(const Span& span, Random& random) const;
   SpanId SpanWithRoom(uint32_t size_class);
   SpanId NewSpan(uint64_t bytes, uint32_t size_class);
   void ReleaseSpan(SpanId id);

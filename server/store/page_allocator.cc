@@ -102,6 +102,23 @@ std::optional<RegionOffset> PageAllocator::AllocateSegment(From from) {
   return at;
 }
 
+std::optional<RegionOffset> PageAllocator::AllocateSegmentOutside(RegionOffset begin,
+                                                                  RegionOffset end, uint32_t zone) {
+  const std::lock_guard lock(mutex_);
+  for (const uint64_t piece : zones_[zone].with_segment) {
+    const Run run = *std::prev(by_begin_.upper_bound(piece));
+    const uint64_t piece_end = std::min(run.first + run.second, zones_[zone].end);
+    uint64_t at = RoundUp(piece, kSegmentBytes);
+    if (at < ToBytes(end) && at + kSegmentBytes > ToBytes(begin)) {
+      at = RoundUp(ToBytes(end), kSegmentBytes);
+    }
+    if (at + kSegmentBytes > piece_end) continue;
+    Take(at, kSegmentBytes);
+    return RegionOffset{at};
+  }
+  return std::nullopt;
+}
+
 void PageAllocator::Free(RegionOffset offset, uint64_t bytes) {
   uint64_t begin = ToBytes(offset);
   uint64_t end = begin + RoundUp(bytes, kPageBytes);

@@ -50,6 +50,9 @@ class PageAllocator {
   // all zones.
   std::optional<RegionOffset> AllocateSegment(From from);
   std::optional<RegionOffset> AllocateSegment() { return AllocateSegment(From()); }
+  // The same from that zone alone, and nothing of [begin, end).
+  std::optional<RegionOffset> AllocateSegmentOutside(RegionOffset begin, RegionOffset end,
+                                                     uint32_t zone);
 
   // Gives back what was allocated, or any whole pages of it. `bytes` is rounded up to whole pages.
   void Free(RegionOffset offset, uint64_t bytes);

@@ -201,7 +201,8 @@ ShardStats Shard::stats() const {
           .expired_bytes = expired_bytes_.get(),
           .evicted_items = evicted_items_.get(),
           .evicted_bytes = evicted_bytes_.get(),
-          .items_looked_at = items_looked_at_.get()};
+          .items_looked_at = items_looked_at_.get(),
+          .segments_moved = segments_moved_.get()};
 }
 
 }  // namespace kvd

@@ -29,6 +29,7 @@
 #include "server/store/local_space.h"
 #include "server/store/region.h"
 #include "server/store/store_types.h"
+#include "server/store/window_search.h"
 
 namespace kvd {
 
@@ -290,6 +291,24 @@ class Shard {
   std::optional<PageRun> SegmentAround(RegionOffset at);
   uint64_t EvictAnyRun(uint64_t bytes);
 
+  // Room for what is longer than a segment (shard_evict_window.cc): a run of free pages. False:
+  // none can be had, and nothing was evicted; unless the index could not be squeezed after all.
+  struct Survey;
+  bool ClearWindow(uint64_t bytes);
+  void SurveyMemory(RegionOffset begin, RegionOffset end, Survey& survey);
+  MemoryPiece PieceOfHeap(Heap::Extent span);
+  std::optional<uint32_t> AgeOfObject(RegionOffset object) const;
+  bool ListObjects(const Window& window, Survey& survey, std::vector<RegionOffset>& objects);
+  bool MoveSegmentsOut(RegionOffset begin, RegionOffset end);
+  void TermsOfSqueezing(WindowTerms& terms);
+  double HeatOfMerge(const BucketChain& parent, const BucketChain& child) const;
+
+  // A segment of the index goes elsewhere (shard_move.cc): to free pages, that are its from now on.
+  bool MayMoveSegment(uint32_t number) const;
+  void MoveSegment(uint32_t number, RegionOffset to);
+  void CopyBucket(BucketChain from, BucketChain to);
+  void LeaveBucket(BucketChain from, const BucketChain& to);
+
   // Contraction (shard_contraction.cc).
   struct Merge;
   bool MayMerge(uint64_t percent) const;
@@ -352,7 +371,7 @@ class Shard {
   uint64_t last_look_unix_us_ = 0;            // at all of expiry_, with nothing found
   uint32_t growth_pause_ = 0;       // writes until growth is tried again after it found no room
   uint32_t contraction_pause_ = 0;  // the same of contraction
-  uint64_t rearranged_ = 0;         // evictions and merges
+  uint64_t rearranged_ = 0;         // evictions, merges and moves of segments
   uint64_t items_to_look_at_ = 0;   // at most, in runs of pages, by the write at hand
   uint64_t pages_to_search_ = 0;    // and for any run that can be cleared
   // Besides items that lapse. False: nothing has changed since Work found nothing to do.
@@ -363,6 +382,7 @@ class Shard {
   Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, merges_, no_space_;
   Counter index_bytes_given_back_;
   Counter expired_items_, expired_bytes_, evicted_items_, evicted_bytes_, items_looked_at_;
+  Counter segments_moved_;
 };
 
 }  // namespace kvd

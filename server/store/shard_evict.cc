@@ -87,7 +87,7 @@ std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes)
     if (!ContractInNeed()) break;
     at = allocate();
   }
-  if (!evicts_) return at;
+  if (at || !evicts_) return at;
   // Where others have memory left: for what the shard's own zone will hardly hold, and in the end.
   const auto allocate_anywhere = [&] {
     heap_.KeepToZone(false);
@@ -98,6 +98,10 @@ std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes)
   if (bytes > region_.bytes() / shard_count() / 2 && allocate_anywhere()) return at;
   if (bytes > RoomMax()) return at;
   GrantSearch(bytes);
+  if (Heap::RunFor(bytes) > kSegmentBytes) {
+    if (ClearWindow(Heap::RunFor(bytes))) at = allocate();
+    return at ? at : allocate_anywhere();
+  }
   const uint64_t evicted_max = kEvictedPerWriteMax + bytes / kBytesPerEvictionMore;
   for (uint64_t evicted = 0; !at && evicted < evicted_max;) {
     const uint64_t more = EvictFor(hash, bytes);

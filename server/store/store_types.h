@@ -65,6 +65,7 @@ struct ShardStats {
   uint64_t expired_bytes = 0;  // that they occupied
   uint64_t evicted_items = 0, evicted_bytes = 0;
   uint64_t items_looked_at = 0;  // in runs of pages, for what should be evicted
+  uint64_t segments_moved = 0;   // of the index, out of the way of something long
 };
 
 // READs that cold GETs of all items would take, each item once; and those of a key that is not

@@ -376,5 +376,17 @@ TEST_CASE("Steps: the same while items are evicted for large values") {
   CHECK(stepped.stats().splits > 100);
 }
 
+TEST_CASE("Steps: the same while segments move out of the way of larger ones") {
+  SteppedStore stepped({.keys = 20'000,
+                        .rounds = 8,
+                        .large_bytes = 2'500'000,
+                        .memory_bytes = 8 * kMiB,
+                        .bucket_bytes = kBucketBytesMax,
+                        .evict = true});
+  stepped.Run();
+  CHECK(stepped.stats().segments_moved > 10);
+  CHECK(stepped.stats().merges > 100);
+}
+
 }  // namespace
 }  // namespace kvd::test

@@ -62,6 +62,20 @@ TEST_CASE("PageAllocator: each zone is given its own memory first, then others'"
   KVD_REQUIRE_OK(pages.CheckInvariants());
 }
 
+TEST_CASE("PageAllocator: a segment is found outside of a run that is to stay free") {
+  PageAllocator pages(kBegin, kEnd, 4);
+  const RegionOffset end{3 * kMiB};
+  CHECK(pages.AllocateSegmentOutside(RegionOffset{1 * kMiB}, end, 0) == end);
+  pages.Free(end, kSegmentBytes);
+  CHECK(pages.AllocateSegmentOutside(RegionOffset{2 * kMiB}, end, 0) == RegionOffset{1 * kMiB});
+  CHECK(pages.AllocateSegmentOutside(RegionOffset{2 * kMiB + kPageBytes}, end, 0) == end);
+  const RegionOffset zone_end = pages.ZoneEnd(0);
+  while (pages.AllocateSegmentOutside(kBegin, end, 0)) continue;
+  CHECK(pages.FreeBytesFrom(RegionOffset{2 * kMiB}) == kMiB);
+  CHECK(pages.FreeBytesFrom(zone_end) != 0);
+  KVD_REQUIRE_OK(pages.CheckInvariants());
+}
+
 TEST_CASE("PageAllocator: a free run goes on from zone to zone") {
   PageAllocator pages(kBegin, kEnd, 4);
   const uint64_t all = ToBytes(kEnd) - ToBytes(kBegin);

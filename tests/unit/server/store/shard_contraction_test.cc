@@ -75,6 +75,17 @@ TEST_CASE("Contraction: a table that has lost its items goes back to its first s
   CHECK(store.shard().stats().index_bytes_given_back >= 8 * kMiB);
 }
 
+TEST_CASE("Contraction: an evicting shard that finds room by it takes that once") {
+  TestStore store({.memory_bytes = 16 * kMiB, .evict = true});
+  FillWithSmallItems(store, /*evict=*/true);
+  for (uint64_t i = 0; i < 400'000; ++i) store.Delete(KeyOf(i));
+  for (const uint64_t mib : {9, 5}) {
+    REQUIRE(store.Put("large", std::string(mib * kMiB, 'L')).status == StoreStatus::kOk);
+    KVD_REQUIRE_OK(store.CheckInvariants());
+    store.Delete("large");
+  }
+}
+
 TEST_CASE("Contraction: growth and shrinking do not go to and fro") {
   TestStore store({.memory_bytes = 32 * kMiB});
   const uint64_t items = 40'000;
