@@ -47,6 +47,12 @@ absl::StatusOr<LineReader::Outcome> LineReader::Next() {
   }
 }
 
+void LineReader::ReleaseLine() {
+  if (partial_.capacity() <= kBlockBytes) return;
+  line_ = {};
+  std::string().swap(partial_);  // an assignment might keep the memory
+}
+
 LineReader::Outcome LineReader::Finish() {
   complete_ = true;
   ++line_number_;

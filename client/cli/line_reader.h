@@ -30,8 +30,10 @@ class LineReader {
 
   size_t line_bytes_max() const { return line_bytes_max_; }
 
-  // Valid until the next call of Next.
+  // Valid until the next call of Next or ReleaseLine.
   std::string_view line() const { return line_; }
+  // Gives up the memory of a long line that is not looked at any more.
+  void ReleaseLine();
   // Of the line that Next returned last, from 1.
   uint64_t line_number() const { return line_number_; }
   // Bytes taken so far, line ends and too long lines too.

@@ -30,7 +30,8 @@ constexpr Flag kLoadFlags[] = {
     {"separator", '\0', FlagKind::kText, "S", "",
      "what ends the key, for delimited, which it implies; \\t and \\xNN are understood"},
     {"max_line", '\0', FlagKind::kBytes, "BYTES", "512m",
-     "longer lines are bad ones; bounds the memory that a load takes; suffixes k, m, g, t"},
+     "longer lines are bad ones; a load takes up to 4 times the memory of its longest one (tsv and "
+     "delimited 2, jsonl 3, with base64 4) and some 32 MiB; suffixes k, m, g, t"},
     kTtlFlag,
     kExpireAtFlag,
 };

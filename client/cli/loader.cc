@@ -13,6 +13,8 @@ namespace {
 // What may be under way: enough that neither side waits for the other, and little memory.
 constexpr size_t kLinesMax = 512;
 constexpr size_t kBytesMax = size_t{32} << 20;
+// Capacity for the next line's value; what is more is given up.
+constexpr size_t kValueBytesKept = size_t{1} << 20;
 
 bool IsBlank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
@@ -54,6 +56,7 @@ absl::Status Loader::TakeLines(const OnError& on_error, const OnProgress& on_pro
       TakeBadLine(absl::StrCat("longer than ", lines_.line_bytes_max(),
                                " bytes; give a larger --max_line to load it"));
     } else if (TakeLine(lines_.line())) {
+      lines_.ReleaseLine();
       KVD_RETURN_IF_ERROR(Await(on_error, on_progress, [this] { return HasRoom(); }));
       TakeItem();
     }
@@ -114,6 +117,7 @@ void Loader::TakeItem() {
     keys_under_way_.erase(line.key);
     bytes_under_way_ -= line.item_bytes;
   });
+  if (item_.value.capacity() > kValueBytesKept) std::string().swap(item_.value);
 }
 
 absl::Status Loader::Await(const OnError& on_error, const OnProgress& on_progress,

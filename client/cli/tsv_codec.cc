@@ -88,6 +88,7 @@ void AppendTsvLine(std::string_view key, std::string_view value, const ItemTrait
 }
 
 absl::Status UnescapeTsvField(std::string_view field, size_t offset, std::string& out) {
+  out.reserve(out.size() + field.size());
   for (size_t i = 0; i < field.size(); ++i) {
     if (field[i] != '\\') {
       out += field[i];

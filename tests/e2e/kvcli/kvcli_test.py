@@ -187,6 +187,36 @@ def load_and_dump_round_trip():
     clear()
 
 
+def memory_of_a_load():
+    """kvcli: a load takes as many times the memory of its longest line as help says"""
+    if "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+        raise Skipped("a sanitizer takes memory of its own")
+    server = Server(KVD, "--memory=256m", "--hugepages=off")
+    kvcli = kvcli_of(server)
+    try:
+        server.start(kvcli)
+        for times, name, begin, end in (
+                (2, "long.tsv", b"k\t", b""), (3, "long.jsonl", b'{"key":"k","value":"', b'"}'),
+                (4, "base64.jsonl", b'{"key":"k","value_base64":"', b'"}')):
+            path = server.path(name)
+            with open(path, "wb") as file:
+                file.write(begin)
+                for _ in range(60):
+                    file.write(b"eHh4" * 250_000)
+                file.write(end)
+            # Run by a small process: what its parent had at the most counts for a new process too.
+            run = ("import os, sys\n"
+                   "_, status, usage = os.wait4(os.spawnv(os.P_NOWAIT, sys.argv[1], sys.argv[1:]), 0)\n"
+                   "print(status, usage.ru_maxrss << 10)\n")
+            done = subprocess.run([sys.executable, "-c", run, KVCLI_BINARY, "load", path, "--deadline=60s"],
+                                  env=kvcli.environment(), capture_output=True, timeout=TIMEOUT_S, check=True)
+            status, memory = map(int, done.stdout.split())
+            check_equal(status, 0, done.stderr)
+            check(memory < times * os.path.getsize(path) + (32 << 20), name, memory)
+    finally:
+        server.close()
+
+
 def unicode_data():
     """kvcli: the Unicode character database, keyed by code point"""
     if not os.path.exists(UNICODE_DATA):
@@ -678,7 +708,7 @@ def main():
     SERVER.start(KVCLI)
     try:
         run_cases([values_are_exact, exit_codes, a_full_region, a_full_server, no_answer_in_time,
-                   load_and_dump_round_trip, unicode_data, bad_lines, json_output,
+                   load_and_dump_round_trip, memory_of_a_load, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
                    scan_in_parts, flush_asks, big_keys, traits_round_trip,
                    load_without_a_server,

@@ -83,5 +83,18 @@ TEST_CASE("LineReader: goes on with a line after an interruption") {
   CHECK(*reader.Next() == LineReader::Outcome::kEnd);
 }
 
+TEST_CASE("LineReader: a line that is given up, short or long, leaves the next one as it is") {
+  const std::string long_line(200'000, 'x');
+  test::StringSource source("short\n" + long_line + "\nlast\n");
+  LineReader lines(source, 1'000'000);
+  for (const std::string& expected : {std::string("short"), long_line, std::string("last")}) {
+    const auto outcome = lines.Next();
+    KVD_REQUIRE_OK(outcome);
+    CHECK(*outcome == LineReader::Outcome::kLine);
+    CHECK(lines.line() == expected);
+    lines.ReleaseLine();
+  }
+}
+
 }  // namespace
 }  // namespace kvd::cli
