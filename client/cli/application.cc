@@ -9,11 +9,11 @@
 #include "client/cli/command.h"
 #include "client/cli/command_line.h"
 #include "client/cli/failure.h"
+#include "client/cli/foreign_words.h"
 #include "client/cli/help_text.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
 #include "client/cli/line_reader.h"
-#include "client/cli/prefix_flag.h"
 #include "client/cli/text.h"
 #include "common/base/build_info.h"
 #include "common/base/errno_status.h"
@@ -34,11 +34,6 @@ std::string UnknownCommand(std::string_view name) {
                       : absl::StrCat("unknown command; did you mean ", ToAbsl(near), "?");
 }
 
-bool HasPrefix(const Command& command) {
-  return std::any_of(command.flags.begin(), command.flags.end(),
-                     [](const Flag& flag) { return flag.name == kPrefixFlag.name; });
-}
-
 // What is wrong with the number of arguments, or nothing.
 std::optional<std::string> WrongCount(const Command& command,
                                       const std::vector<std::string>& arguments) {
@@ -54,9 +49,8 @@ std::optional<std::string> WrongCount(const Command& command,
     return absl::StrCat(ToAbsl(wanted), " is missing", usage);
   }
   if (arguments.size() > command.arguments_max) {
-    if (const std::string_view prefix = PrefixMeant(arguments);
-        command.arguments_max == 0 && HasPrefix(command) && !prefix.empty()) {
-      usage = absl::StrCat("; did you mean --prefix=", Quoted(prefix), "?");
+    if (const std::string meant = FlagMeant(command, arguments); !meant.empty()) {
+      usage = absl::StrCat("; did you mean ", meant, "?");
     }
     return absl::StrCat("one argument too many: ", Quoted(arguments[command.arguments_max]), usage);
   }

@@ -108,7 +108,12 @@ Failure ConnectFailure(std::string_view target, const absl::Status& status) {
     absl::StrAppend(&wrong, " to ", Quoted(target));
   }
   absl::StrAppend(&wrong, ": ", status.message());
-  return {text.exit, WithAdvice(wrong, text.advice)};
+  Failure failure = {text.exit, WithAdvice(wrong, text.advice)};
+  // To most programs a host and a port mean TCP.
+  if (text.exit != ExitCode::kUsage && IsRdmaTarget(target) && !target.starts_with("rdma:")) {
+    failure.text += " (HOST:PORT is reached by RDMA; a kvd on this host by shm:PATH)";
+  }
+  return failure;
 }
 
 Failure LocalIoFailure(const absl::Status& status) {

@@ -1,22 +1,14 @@
 #include "client/cli/prefix_flag.h"
 
-#include "absl/strings/match.h"
+#include <string>
+#include <string_view>
+
 #include "absl/strings/str_cat.h"
+#include "client/cli/foreign_words.h"
 #include "client/cli/text.h"
 #include "common/base/string_view.h"
 
 namespace kvd::cli {
-
-std::string_view LiteralPart(std::string_view pattern) {
-  return pattern.substr(0, pattern.find_first_of("*?["));
-}
-
-std::string_view PrefixMeant(std::span<const std::string> arguments) {
-  for (size_t i = 0; i + 1 < arguments.size(); ++i) {
-    if (absl::EqualsIgnoreCase(arguments[i], "match")) return LiteralPart(arguments[i + 1]);
-  }
-  return arguments.empty() ? std::string_view() : LiteralPart(arguments.front());
-}
 
 void NoteOfPattern(Invocation& run) {
   const std::string_view prefix = run.flags().Text("prefix");

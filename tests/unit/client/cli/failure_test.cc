@@ -64,6 +64,9 @@ TEST_CASE("Failure: connecting fails for want of a server, unless it says otherw
         ConnectFailure("rdma:h:1", nobody).text,
         Catch::EndsWith("; start kvd with --listen, or name where it listens with --server"));
   }
+  CHECK(ConnectFailure("h:1", absl::UnavailableError("gone; wait")).text ==
+        "cannot connect to h:1: gone; wait (HOST:PORT is reached by RDMA; a kvd on this host by "
+        "shm:PATH)");
   CHECK(ConnectFailure("foo", absl::InvalidArgumentError("?")).code == ExitCode::kUsage);
   CHECK(ConnectFailure("x", absl::PermissionDeniedError("?")).code == ExitCode::kRefused);
   CHECK(ConnectFailure("x", absl::FailedPreconditionError("?")).code == ExitCode::kRefused);
