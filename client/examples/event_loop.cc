@@ -32,11 +32,11 @@ void Store(kvd::Client& client, const std::string& key, const std::string& value
   client.StartPut(key, value, std::move(stored));
 }
 
-void Watch(int epoll, int fd) {
+bool Watch(int epoll, int fd) {
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.fd = fd;
-  if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) std::cerr << "cannot watch " << fd << "\n";
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
 // Takes what is there of standard input; false at its end.
@@ -69,8 +69,10 @@ int main(int argc, char** argv) {
     return 1;
   }
   const int epoll = epoll_create1(EPOLL_CLOEXEC);
-  Watch(epoll, *kvd_fd);
-  Watch(epoll, STDIN_FILENO);
+  if (!Watch(epoll, *kvd_fd) || !Watch(epoll, STDIN_FILENO)) {
+    std::cerr << "cannot wait for standard input: epoll takes a pipe or a terminal, no file\n";
+    return 1;
+  }
 
   std::string rest;
   bool reading = true;

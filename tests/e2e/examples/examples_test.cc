@@ -69,6 +69,9 @@ TEST_CASE_METHOD(Fixture, "Examples: event_loop stores and reads while it waits 
   const std::string many =
       Run("EVENT_LOOP", kvd.target() + " | grep -c ' = x$'", "seq 2000 | sed 's/$/ x/' | ");
   CHECK(many == "2000\n");
+  // What epoll does not take would never be read.
+  CHECK(Run("EVENT_LOOP", kvd.target() + " < /dev/null")
+            .starts_with("failed: cannot wait for standard input"));
 }
 
 TEST_CASE_METHOD(Fixture, "Examples: threads find what another one has written where it lies") {
