@@ -34,6 +34,11 @@
 // (ClientOptions::wait_for_server) while the client tries with a back-off of 1 ms to 1 s, with jitter. An attempt to connect
 // happens in the calls of this library, so an operation may return up to 50 ms after its deadline meanwhile.
 //
+// Order: writes of one client to one key take effect in the order in which they were started, blocking or not, also where one
+// ended with DEADLINE_EXCEEDED, or was sent again. Once a write is acknowledged, no earlier one of this client to that key takes
+// effect any more. So a write waits while the server still fetches an earlier, large value of this client for its key. Flush is
+// not part of this order; nor are reads among what is under way at the same time.
+//
 // Threads: a Client may be used by one thread at a time. Make one per thread; they are cheap. The library has no threads of
 // its own. Calls block up to their deadline, except where Start... and Poll say otherwise.
 // After fork() the child must not use the parent's clients: FAILED_PRECONDITION, also as the completion of what it starts. What
@@ -308,7 +313,7 @@ class Client {
   absl::Status GetAndTouch(std::string_view key, std::string& value, ItemInfo* info, const WriteOptions& options);
 
   // A status for each, in order; all are sent before the first answer is waited for. Of two writes of one key in a batch
-  // either may come last.
+  // the later one comes last.
   std::vector<absl::StatusOr<WriteResult>> MultiPut(std::span<const PutRequest> puts, const WriteOptions& options = {});
   std::vector<absl::Status> MultiDelete(std::span<const std::string_view> keys, const WriteOptions& options = {});
 

@@ -76,7 +76,7 @@ enum class ReplyStatus : uint16_t {
   kMalformed = 5,      // the frame broke the format; the session ends
   kUnsupported = 6,    // an opcode or flag this server does not know
   kNotPermitted = 7,
-  kPullFailed = 8,     // the value could not be fetched from the peer's buffer
+  kPullFailed = 8,     // the value could not be fetched from the peer's buffer; the session ends
   kShuttingDown = 9,
   kBusy = 10,          // a limit of this session was reached; try again
   kInternal = 11,

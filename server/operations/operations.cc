@@ -239,8 +239,11 @@ Outcome Operations::FinishPulled(const RequestHeader& request, const Reservation
                                  bool pulled) {
   if (!pulled) {
     shard_.Abort(reservation);
-    return AnswerError(request, ReplyStatus::kPullFailed,
-                       "the value could not be read from the client's buffer");
+    Outcome failed = AnswerError(request, ReplyStatus::kPullFailed,
+                                 "the value could not be read from the client's buffer");
+    // A client that never learns of it sends the write again: behind none that came after it.
+    failed.ends_session = true;
+    return failed;
   }
   if (request.opcode == static_cast<uint8_t>(Opcode::kPut)) {
     return OfWrite(request, shard_.Commit(reservation));

@@ -22,7 +22,7 @@ struct Outcome {
   // Of the request, of the shard (until its next write), or a constant: to be sent or copied at
   // once.
   std::string_view payload;
-  // The frame broke the format: the reply, if it has a request id, is the session's last.
+  // The reply, if it has a request id, is the session's last: the frame broke the format, say.
   bool ends_session = false;
 };
 
@@ -75,7 +75,8 @@ class Operations {
   // filled and given to FinishPulled; false: `outcome` is the answer, and nothing has changed.
   bool BeginPulled(const RequestView& request, uint64_t hash, Reservation& reservation,
                    Outcome& outcome);
-  // The second half. `pulled` false: the value did not arrive whole; nothing has changed then.
+  // The second half. `pulled` false: the value did not arrive whole; nothing has changed then, and
+  // the session ends.
   Outcome FinishPulled(const RequestHeader& request, const Reservation& reservation, bool pulled);
 
  private:

@@ -48,7 +48,9 @@ struct Forward : MailboxNode {
   bool answered = false;   // the client has had its reply, or is gone
   bool reserved = false;
   bool pulled = false;
-  bool unserved = false;  // the owner had no memory for it
+  bool unserved = false;            // the owner had no memory for it
+  bool ordered = false;             // others may wait for it (write_order.h)
+  Forward* next_waiting = nullptr;  // behind this one, while it waits itself
   uint32_t home = 0;
   uint32_t owner = 0;
   ChannelId channel{};

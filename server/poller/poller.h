@@ -24,6 +24,7 @@
 #include "server/operations/statistics.h"
 #include "server/poller/forward.h"
 #include "server/poller/mailbox.h"
+#include "server/poller/write_order.h"
 #include "server/session/session_table.h"
 #include "server/store/shard.h"
 
@@ -51,7 +52,8 @@ struct PollerOptions {
 };
 
 // A request of another poller's shard is forwarded to it and answered when it comes back, so a
-// channel's replies may come in another order than its requests.
+// channel's replies may come in another order than its requests. Its writes to one key take effect
+// in the order of the requests.
 class Poller {
  public:
   // ResourceExhausted: no descriptors. The endpoint, the shard and the clock outlive the poller.
@@ -136,8 +138,10 @@ class Poller {
   void Prefetch(std::span<const Decoded> batch) const;
   uint32_t OwnerOf(const Decoded& decoded) const;
   void Execute(Decoded& decoded);
+  bool MustWait(const Decoded& decoded) const;
+  void NextWrite(ChannelId channel, uint64_t hash);
   void ExecuteHere(const Decoded& decoded);
-  void ExecutePulled(const Decoded& decoded);
+  bool ExecutePulled(const Decoded& decoded);
   void StartPull(ChannelId channel, PendingPull pull);
   void OnPullDone(const ServerEvent& event);
   void OnClosed(const ServerEvent& event);
@@ -152,6 +156,7 @@ class Poller {
   size_t TakeMail();
   void Post(Forward* forward);
   void SendForward(const Decoded& decoded);
+  Forward* ForwardOf(const Decoded& decoded);
   void Serve(Forward& forward);
   void OnReturn(Forward* forward);
   void Release(const HeldItem& held);
@@ -178,6 +183,7 @@ class Poller {
   std::array<ServerEvent, kBatchMax> events_;
   std::array<Decoded, kBatchMax> batch_;
   size_t batched_ = 0;
+  WriteOrder write_order_;
   std::unordered_map<uint64_t, PendingPull> pulls_;
   uint64_t next_pull_ = 1;
   bool shard_has_work_ = true;

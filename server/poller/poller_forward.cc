@@ -46,8 +46,14 @@ void Poller::Post(Forward* forward) {
 
 void Poller::SendForward(const Decoded& decoded) {
   counters_.forwarded.Add(1);
+  if (IsPulled(decoded.request)) write_order_.Begin(decoded.channel, decoded.hash);
+  Post(ForwardOf(decoded));
+}
+
+Forward* Poller::ForwardOf(const Decoded& decoded) {
   Forward* forward = NewForward();
-  forward->step = IsPulled(decoded.request) ? Forward::Step::kReserve : Forward::Step::kExecute;
+  forward->ordered = IsPulled(decoded.request);
+  forward->step = forward->ordered ? Forward::Step::kReserve : Forward::Step::kExecute;
   forward->owner = decoded.owner;
   forward->channel = decoded.channel;
   forward->origin = decoded.origin();
@@ -58,7 +64,7 @@ void Poller::SendForward(const Decoded& decoded) {
     Recycle(forward);
     throw;
   }
-  Post(forward);
+  return forward;
 }
 
 // On the owner's thread.
@@ -106,6 +112,7 @@ void Poller::OnReturn(Forward* forward) {
   if (!forward->answered) {
     Answer(forward->channel, sessions_.Find(forward->channel), forward->outcome, forward->owner);
   }
+  if (forward->ordered) NextWrite(forward->channel, forward->hash);
 }
 
 void Poller::Release(const HeldItem& held) {
@@ -129,6 +136,7 @@ Forward* Poller::NewForward() {
   forward->home = index_;
   forward->answered = false;
   forward->reserved = false;
+  forward->ordered = false;
   ++forwards_out_;
   return forward.release();
 }

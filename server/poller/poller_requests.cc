@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "server/poller/poller.h"
@@ -98,26 +99,61 @@ void Poller::Execute(Decoded& decoded) {
     case Opcode::kFlush:
       break;
   }
+  if (!write_order_.empty() && MustWait(decoded)) [[unlikely]] {
+    return write_order_.Wait(*ForwardOf(decoded));
+  }
   if (decoded.owner != index_) return SendForward(decoded);
   ExecuteHere(decoded);
 }
 
+bool Poller::MustWait(const Decoded& decoded) const {
+  return IsWrite(decoded.request.header.opcode) &&
+         write_order_.IsBusy(decoded.channel, decoded.hash);
+}
+
 [[gnu::flatten]] void Poller::ExecuteHere(const Decoded& decoded) {
-  if (IsPulled(decoded.request)) return ExecutePulled(decoded);
+  if (IsPulled(decoded.request)) {
+    write_order_.Begin(decoded.channel, decoded.hash);
+    if (!ExecutePulled(decoded)) NextWrite(decoded.channel, decoded.hash);
+    return;
+  }
   Answer(decoded.channel, decoded.session,
          operations_.Execute(decoded.origin(), decoded.request, decoded.hash), index_);
 }
 
-void Poller::ExecutePulled(const Decoded& decoded) {
+// False: there is nothing to pull, and it has been answered.
+bool Poller::ExecutePulled(const Decoded& decoded) {
   PendingPull pull;
   Outcome refusal;
   if (!operations_.BeginPulled(decoded.origin(), decoded.request, decoded.hash, pull.reservation,
                                refusal)) {
-    return Answer(decoded.channel, decoded.session, refusal, index_);
+    Answer(decoded.channel, decoded.session, refusal, index_);
+    return false;
   }
   pull.origin = decoded.origin();
   pull.request = decoded.request.header;
   StartPull(decoded.channel, std::move(pull));
+  return true;
+}
+
+// The write that made this key busy has been answered: those that wait for it, up to the next pull.
+void Poller::NextWrite(ChannelId channel, uint64_t hash) {
+  for (;;) {
+    ServerSession* const session = sessions_.Find(channel);
+    // What waits in a session that ends is not executed: what came before may be sent again.
+    if (session == nullptr || session->ending) return;
+    Forward* const next = write_order_.Next(channel, hash);
+    if (next == nullptr) return;
+    if (next->owner != index_) return Post(next);
+    const absl::Cleanup recycle = [this, next] { Recycle(next); };
+    const Decoded decoded{channel, session, next->request, nullptr, hash, index_};
+    if (!IsPulled(next->request)) {
+      Answer(channel, session, operations_.Execute(decoded.origin(), decoded.request, hash),
+             index_);
+    } else if (ExecutePulled(decoded)) {
+      return;
+    }
+  }
 }
 
 void Poller::StartPull(ChannelId channel, PendingPull pull) {
@@ -149,9 +185,9 @@ void Poller::OnPullDone(const ServerEvent& event) {
 void Poller::FinishPull(PendingPull& pull, bool pulled) {
   if (pull.forward == nullptr) {
     shard_.RefreshClock();
-    return Answer(pull.channel, sessions_.Find(pull.channel),
-                  operations_.FinishPulled(pull.origin, pull.request, pull.reservation, pulled),
-                  index_);
+    Answer(pull.channel, sessions_.Find(pull.channel),
+           operations_.FinishPulled(pull.origin, pull.request, pull.reservation, pulled), index_);
+    return NextWrite(pull.channel, pull.reservation.hash);
   }
   pull.forward->step = Forward::Step::kFinish;
   pull.forward->pulled = pulled;
@@ -159,6 +195,7 @@ void Poller::FinishPull(PendingPull& pull, bool pulled) {
 }
 
 void Poller::OnClosed(const ServerEvent& event) {
+  write_order_.Drop(event.channel, [this](Forward& waiting) { Recycle(&waiting); });
   // The pulls of the channel are over and nobody waits for their outcome.
   for (auto at = pulls_.begin(); at != pulls_.end();) {
     if (at->second.channel != event.channel) {

@@ -41,7 +41,7 @@ size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
   return Counting::Uncounted([&]() {
     told_.clear();
     size_t count = 0;
-    for (; count < events.size() && !pulled_.empty(); pulled_.pop_back()) {
+    for (; count < events.size() && !pulled_.empty() && !pulls_held_; pulled_.pop_back()) {
       events[count++] = pulled_.back();
     }
     for (auto at = channels_.begin(); at != channels_.end() && count < events.size();) {
@@ -57,6 +57,10 @@ size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
         event.session_id = link.welcome.session_id;
         events[count++] = event;
       } else if (link.over()) {
+        if (closes_held_) {
+          ++at;
+          continue;
+        }
         event.kind = ServerEvent::Kind::kClosed;
         event.error = link.server_status.ok() ? &link.client_status : &link.server_status;
         events[count++] = event;
@@ -102,6 +106,13 @@ absl::Status SimulatedEndpoint::Pull(ChannelId channel, const PullSource& source
   event.ok = true;
   pulled_.push_back(event);
   return absl::OkStatus();
+}
+
+void SimulatedEndpoint::BreakSessions() {
+  for (auto& [id, channel] : channels_) {
+    SimulatedLink& link = *channel.link;
+    if (link.client_status.ok()) link.client_status = absl::UnavailableError("broken");
+  }
 }
 
 void SimulatedEndpoint::Close(ChannelId channel, const absl::Status& reason) {

@@ -62,6 +62,16 @@ class SimulatedEndpoint : public ServerEndpoint {
   bool PrepareToSleep() override { return false; }
   int event_fd() const override { return -1; }
 
+  // While held, events of this kind (kPullDone or kClosed) do not come: a pull that takes long, a
+  // session whose end nobody has noticed yet.
+  void Hold(ServerEvent::Kind kind, bool held) {
+    (kind == ServerEvent::Kind::kPullDone ? pulls_held_ : closes_held_) = held;
+  }
+  size_t pulls_under_way() const { return pulled_.size(); }
+
+  // Ends all sessions for their clients, who make new ones.
+  void BreakSessions();
+
   // Called with the session's id after the last event of a channel.
   void set_on_gone(std::function<void(uint64_t)> on_gone) { on_gone_ = std::move(on_gone); }
 
@@ -74,6 +84,8 @@ class SimulatedEndpoint : public ServerEndpoint {
   uint64_t next_channel_ = 1;
   std::map<ChannelId, Channel> channels_;
   std::vector<ServerEvent> pulled_;
+  bool pulls_held_ = false;
+  bool closes_held_ = false;
   std::vector<std::shared_ptr<SimulatedLink>> told_;  // what the events of the last Poll point to
   std::function<void(uint64_t)> on_gone_ = [](uint64_t) {};
 };

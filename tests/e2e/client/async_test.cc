@@ -123,6 +123,37 @@ TEST_CASE_METHOD(
 }
 
 TEST_CASE_METHOD(
+    Fixture, "Client: writes of one key take effect in the order of their start, however long") {
+  Random random(Seed());
+  const std::string large(4'000'000, 'x');
+  for (int round = 0; round < 20; ++round) {
+    std::string expected;
+    for (uint64_t tag = 0; tag < 12; ++tag) {
+      const std::string value =
+          large.substr(0, random.OneIn(2) ? 10 : 1 + random.Uniform(large.size())) +
+          std::to_string(tag);
+      if (tag > 0 && random.OneIn(4)) {
+        client->StartDelete("key", Async{tag, {}});
+        expected.clear();
+      } else {
+        client->StartPut("key", value, Async{tag, {}});
+        expected = value;
+      }
+    }
+    client->StartAppend("key", "end", Async{12, {}});
+    uint64_t version = 0;
+    for (const auto& [tag, completion] : Drain()) {
+      CAPTURE(round, tag);
+      if (absl::IsNotFound(completion.status)) continue;  // of two DELETEs the second
+      REQUIRE(completion.status == absl::OkStatus());
+      REQUIRE(completion.info.version > version);
+      version = completion.info.version;
+    }
+    REQUIRE(client->Get("key").value() == expected + "end");
+  }
+}
+
+TEST_CASE_METHOD(
     Fixture,
     "Client: an event loop waits on one descriptor, over broken sessions and deadlines as well") {
   const auto fd = client->EventFd();

@@ -168,9 +168,9 @@ TEST_CASE("Poller: an opcode of a later version is kUnsupported and the session 
   CHECK(peer.Call(Opcode::kPing, {}, "echo").payload == "echo");
 }
 
-TEST_CASE("Poller: a PUT whose value cannot be pulled fails alone") {
+TEST_CASE("Poller: a PUT whose value cannot be pulled is told so, and its session ends") {
   ServerRig rig(GENERATE(1u, 2u));
-  Peer peer(rig);
+  Peer other(rig);
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kPut);
   header.flags = kRequestPull;
@@ -178,15 +178,70 @@ TEST_CASE("Poller: a PUT whose value cannot be pulled fails alone") {
   header.pull_key = 12345;
   for (int i = 0; i < 20; ++i) {
     const std::string key = std::to_string(i);
+    Peer peer(rig);
     peer.Send(header, key);
+    // Behind one that may come again nothing is executed. Not sent at all if the session is over.
+    RequestHeader behind{};
+    behind.opcode = static_cast<uint8_t>(Opcode::kPut);
+    behind.request_id = 77;
+    behind.key_len = static_cast<uint16_t>(key.size());
+    peer.channel->Send(FrameParts{std::as_bytes(std::span(&behind, 1)), key, {}}).IgnoreError();
     CHECK(peer.Receive().status() == ReplyStatus::kPullFailed);
-    CHECK(peer.Call(Opcode::kExists, key).status() == ReplyStatus::kNotFound);
+    KVD_REQUIRE_CODE(peer.channel->Wait(DeadlineNs()), kUnavailable);
+    CHECK_THAT(MessageOf(peer.channel->status()), Catch::Contains("could not be read"));
+    CHECK(other.Call(Opcode::kExists, key).status() == ReplyStatus::kNotFound);
   }
+  Peer peer(rig);
   header.value_len = ServerRig::kMaxValue + 1;
   peer.Send(header, "large");
   const Reply reply = peer.Receive();
   CHECK(reply.status() == ReplyStatus::kTooLarge);
   CHECK(reply.header.value_len == ServerRig::kMaxValue);
+  rig.Stop();
+  rig.CheckShards();
+}
+
+TEST_CASE("Poller: writes of one session to one key take effect in the order of the requests") {
+  // Pulled and not, in any mixture, as many as there are credits: their versions grow in that
+  // order.
+  ServerRig rig(GENERATE(1u, 2u));
+  Peer peer(rig);
+  Random random(Seed());
+  const TransferBuffer buffer = peer.channel->Allocate(ServerRig::kMaxValue).value();
+  for (int round = 0; round < 100; ++round) {
+    std::map<uint64_t, std::string> key_of;
+    for (int i = 0; i < 16; ++i) {
+      const std::string key = std::to_string(random.Uniform(4));
+      RequestHeader header{};
+      header.opcode = static_cast<uint8_t>(random.OneIn(8) ? Opcode::kAppend : Opcode::kPut);
+      if (random.OneIn(3)) {
+        header.flags = kRequestPull;
+        header.value_len = 1 + random.Uniform(random.OneIn(4) ? 3'000'000 : 100'000);
+        header.pull_address = buffer.address;
+        header.pull_key = buffer.key;
+      }
+      const bool pulled = header.flags != 0;
+      key_of[peer.Send(header, key, pulled ? "" : "small")] = key;
+    }
+    std::map<uint64_t, uint64_t> version_of;
+    while (version_of.size() < key_of.size()) {
+      const Reply reply = peer.Receive();
+      if (reply.status() == ReplyStatus::kTooLarge) {  // what APPEND would have made
+        version_of[reply.header.request_id] = 0;
+        continue;
+      }
+      REQUIRE(reply.status() == ReplyStatus::kOk);
+      version_of[reply.header.request_id] = reply.header.version;
+    }
+    std::map<std::string, uint64_t> latest;
+    for (const auto& [id, version] : version_of) {
+      if (version == 0) continue;
+      uint64_t& before = latest[key_of.at(id)];
+      REQUIRE(version > before);
+      before = version;
+    }
+  }
+  peer.channel->Free(buffer);
   rig.Stop();
   rig.CheckShards();
 }
