@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "client/cli/foreign_flags.h"
 #include "client/cli/suggest.h"
 #include "client/cli/text.h"
 #include "client/cli/time_text.h"
@@ -245,10 +246,15 @@ absl::StatusOr<FlagValues::Value*> FlagValues::Find(std::string_view argument,
   }
   std::vector<std::string_view> names;
   for (const auto& [known, unused] : values_) names.push_back(known);
-  const std::string_view near = Nearest(WithUnderscores(name), names);
+  std::string meant(MeaningOfForeignFlag(
+      WithUnderscores(name), [this](std::string_view flag) { return IsDeclared(flag); }));
+  if (meant.empty()) {
+    const std::string_view near = Nearest(WithUnderscores(name), names);
+    if (!near.empty()) meant = absl::StrCat("--", ToAbsl(near));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("unknown flag ", OneLine(argument.substr(0, argument.find('='))),
-                   near.empty() ? "" : absl::StrCat("; did you mean --", ToAbsl(near), "?")));
+                   meant.empty() ? "" : absl::StrCat("; did you mean ", meant, "?")));
 }
 
 absl::StatusOr<std::vector<std::string>> FlagValues::TakeArguments(
