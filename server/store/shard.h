@@ -243,6 +243,8 @@ class Shard {
   // buckets exceeds; 0 if none was met.
   uint32_t SampleItems();
   bool OfferSomeObject();
+  std::optional<EvictionCandidate> CandidateAt(RegionOffset object) const;
+  std::optional<EvictionCandidate> SampleWouldDo(uint64_t bytes);
   // Whether the index is for the sake of items in buckets; whether it is large as well.
   bool BucketsAreFull() const;
   bool BucketsHoldMuch() const;

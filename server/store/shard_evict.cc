@@ -26,6 +26,8 @@ constexpr uint32_t kSampledBucketsMax = 8;
 // And objects that are looked at where those buckets held few of the heap's.
 constexpr uint32_t kSampledObjectsMax = 16;
 constexpr uint32_t kSampledObjectsBeforeSqueeze = 32;
+// And of which it is asked whether their memory will do, where none of the pool's will.
+constexpr uint32_t kSampledForSizeMax = 32;
 // One in so many bytes of the shard's are the index's at least when it is squeezed for its age.
 constexpr uint64_t kIndexShare = 4;
 // And for whole pages whatever its share, if what it holds is so many times as old as what would
@@ -33,6 +35,8 @@ constexpr uint64_t kIndexShare = 4;
 constexpr double kMuchOlder = 8;
 // A candidate of that part of the oldest one's age goes without a look at what lies around others.
 constexpr double kNearlyOldest = 0.75;
+// So does one of a small item's own bucket: no memory is nearer at hand.
+constexpr double kOldEnough = 0.5;
 // Samples that are taken before a write looks for any run, whatever its age.
 constexpr uint32_t kRoundsMax = 4;
 // Segments around old items that are tried before the index does without.
@@ -112,16 +116,40 @@ std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes)
   return at ? at : allocate_anywhere();
 }
 
+// nullopt: it is no item that may go.
+std::optional<EvictionCandidate> Shard::CandidateAt(RegionOffset object) const {
+  if (!IsEvictableItem(object)) return std::nullopt;
+  const auto [chain, place] = TargetAt(object);
+  if (!place) return std::nullopt;
+  const uint32_t bucket = ToNumber(chain.bucket());
+  return EvictionCandidate{chain.SlotAt(*place), bucket,
+                           stamps_.Get(bucket, CellOf(chain, *place))};
+}
+
 // Where nearly all items lie in their buckets, few buckets lead to those in the heap.
 bool Shard::OfferSomeObject() {
   const std::optional<RegionOffset> object = heap_.SampleObject(random_);
-  if (!object || !IsEvictableItem(*object)) return false;
-  const auto [chain, place] = TargetAt(*object);
-  if (!place) return false;
-  const uint32_t bucket = ToNumber(chain.bucket());
-  pool_.Offer({chain.SlotAt(*place), bucket, stamps_.Get(bucket, CellOf(chain, *place))},
-              [this](AccessStamps::Stamp stamp) { return stamps_.AgeOf(stamp); });
+  const auto candidate = object ? CandidateAt(*object) : std::nullopt;
+  if (!candidate) return false;
+  pool_.Offer(*candidate, [this](AccessStamps::Stamp stamp) { return stamps_.AgeOf(stamp); });
   return true;
+}
+
+// The oldest of some items whose memory will do, and which may find no room in the pool.
+std::optional<EvictionCandidate> Shard::SampleWouldDo(uint64_t bytes) {
+  std::optional<EvictionCandidate> oldest;
+  uint32_t met = 0;
+  for (uint32_t i = 0; i < kSampledForSizeMax && met < kSampledItems; ++i) {
+    const std::optional<RegionOffset> object = heap_.SampleObject(random_);
+    if (!object || !heap_.WouldDo(*object, bytes)) continue;
+    const std::optional<EvictionCandidate> candidate = CandidateAt(*object);
+    if (!candidate) continue;
+    ++met;
+    if (!oldest || stamps_.AgeOf(candidate->stamp) > stamps_.AgeOf(oldest->stamp)) {
+      oldest = candidate;
+    }
+  }
+  return oldest;
 }
 
 uint32_t Shard::SampleItems() {
@@ -204,16 +232,21 @@ std::optional<SlotPlace> Shard::OldestLocal(const BucketChain& chain) const {
 uint64_t Shard::EvictFor(Hash hash, uint64_t bytes) {
   const uint32_t local_age = SampleItems();
   const bool small = hash && bytes <= local_item_bytes_max_;
-  if (small) {
-    const std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
+  // Of its own bucket, for a small item.
+  const std::optional<SlotPlace> local = small ? OldestLocal(ChainOf(*hash)) : std::nullopt;
+  const auto evict_local_if_older_than = [&](double age) {
+    if (!local) return false;
     const BucketChain chain = ChainOf(*hash);
-    const std::optional<SlotPlace> local = OldestLocal(chain);
-    const uint32_t own_age =
-        !local ? 0 : stamps_.AgeOf(stamps_.Get(ToNumber(chain.bucket()), CellOf(chain, *local)));
-    if (local && (!oldest || own_age >= stamps_.AgeOf(pool_[*oldest].stamp))) {
-      Evict(chain, *local);
-      return 1;
+    if (stamps_.AgeOf(stamps_.Get(ToNumber(chain.bucket()), CellOf(chain, *local))) < age) {
+      return false;
     }
+    Evict(chain, *local);
+    return true;
+  };
+  if (local) {
+    const std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
+    const double oldest_age = oldest ? stamps_.AgeOf(pool_[*oldest].stamp) : 0;
+    if (evict_local_if_older_than(kOldEnough * oldest_age)) return 1;
   }
   bool may_squeeze = !small;
   for (uint32_t round = 0; round < kRoundsMax; ++round) {
@@ -227,6 +260,8 @@ uint64_t Shard::EvictFor(Hash hash, uint64_t bytes) {
         may_squeeze = false;
       }
     }
+    // What would go may be much younger than the oldest candidate.
+    if (evict_local_if_older_than(victim ? victim->age : 0)) return 1;
     if (victim) {
       if (const uint64_t went = EvictVictim(*victim); went != 0) return went;
     }
@@ -243,22 +278,27 @@ uint64_t Shard::EvictFor(Hash hash, uint64_t bytes) {
 // Of the heap's items, for room of `bytes`: the oldest candidate whose memory will do, or all in a
 // run of pages around one, whichever is older. nullopt: there is neither.
 std::optional<Shard::Victim> Shard::FindVictim(uint64_t bytes) {
-  const auto age = [this](size_t i) { return stamps_.AgeOf(pool_[i].stamp); };
-  const auto alone = [&](size_t i) {
-    return Victim{.age = static_cast<double>(age(i)), .candidate = pool_[i], .run = {}};
+  const auto alone = [this](const EvictionCandidate& candidate) {
+    const auto age = static_cast<double>(stamps_.AgeOf(candidate.stamp));
+    return Victim{.age = age, .candidate = candidate, .run = {}};
   };
   const std::optional<size_t> oldest = OldestCandidate(bytes, /*must_do=*/false);
   if (!oldest) return std::nullopt;
-  std::optional<size_t> fit = OldestCandidate(bytes, /*must_do=*/true);
-  if (fit && age(*fit) >= kNearlyOldest * age(*oldest)) return alone(*fit);
+  const double nearly_oldest = kNearlyOldest * alone(pool_[*oldest]).age;
+  std::optional<Victim> victim;
+  if (const auto fit = OldestCandidate(bytes, /*must_do=*/true)) victim = alone(pool_[*fit]);
+  if (victim && victim->age >= nearly_oldest) return victim;
   std::optional<PageRun> run = OldestRun(bytes);
-  fit = OldestCandidate(bytes, /*must_do=*/true);
-  if (run && (!fit || run->age() > age(*fit))) {
-    const double run_age = run->age();
-    return Victim{.age = run_age, .candidate = {}, .run = std::move(run)};
+  // Old items side by side with young ones fill the pool, if there are many of them, and none of
+  // them will do: their run is not to go for want of others.
+  if (!victim && run && run->age() < nearly_oldest) {
+    if (const auto fit = SampleWouldDo(bytes)) victim = alone(*fit);
   }
-  if (!fit) return std::nullopt;
-  return alone(*fit);
+  if (run && (!victim || run->age() > victim->age)) {
+    const double run_age = run->age();
+    victim = Victim{.age = run_age, .candidate = {}, .run = std::move(run)};
+  }
+  return victim;
 }
 
 uint64_t Shard::EvictVictim(const Victim& victim) {
