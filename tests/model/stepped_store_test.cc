@@ -147,8 +147,11 @@ class SteppedStore {
     const uint64_t generation = done_[number] + 1;
     if (!IsThere(number)) deleted_[number] = done_[number];  // evicted before this
     begun_[number] = generation;
+    const uint64_t evicted_before = stats().evicted_items;
     const StoreResult result =
         store_.shard().Put(key, store_.Hash(key), ValueOf(number, generation));
+    // It may have been this key that went, for the table to grow, before it was written.
+    if (stats().evicted_items != evicted_before) deleted_[number] = done_[number];
     if (result.status != StoreStatus::kOk) Fail("a PUT found no room");
     done_[number] = generation;
   }
