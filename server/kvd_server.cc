@@ -28,7 +28,7 @@ absl::Status KvdServer::Start() {
   // The socket first: a second kvd must not take gigabytes before it finds out that it is one.
   std::optional<SocketClaim> claim;
   if (!plan_.options.shm_path.empty()) {
-    KVD_ASSIGN_OR_RETURN(SocketClaim taken, SocketClaim::Take(plan_.options.shm_path));
+    KVD_ASSIGN_OR_RETURN(SocketClaim taken, SocketClaim::Take(plan_.options.shm_path, {.log = log_}));
     claim.emplace(std::move(taken));
   }
   KVD_RETURN_IF_ERROR(MakeRegion());

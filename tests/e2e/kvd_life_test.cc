@@ -207,6 +207,20 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("kvd: the next one can be started while the kernel takes the memory of a killed one back") {
+  TempDir dir;
+  for (int i = 0; i < 3; ++i) {
+    KvdProcess killed({"--shm=" + dir.Join("s"), "--memory=256m"});
+    REQUIRE(killed.WaitReady());
+    killed.Signal(SIGKILL);
+    KvdProcess next({"--shm=" + dir.Join("s"), "--memory=16m"});
+    const bool ready = next.WaitReady();
+    if (ready) next.Signal(SIGTERM);
+    INFO(next.Wait().err);
+    CHECK(ready);
+  }
+}
+
 TEST_CASE("kvd: a client sees a dead kvd without a system call, by the lifeline") {
   TempDir dir;
   KvdProcess kvd({"--shm=" + dir.Join("s")});

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,9 +12,11 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/default_path.h"
+#include "common/transport/shm/lock_owner.h"
 #include "common/transport/shm/unix_socket.h"
 
 namespace kvd {
@@ -71,21 +74,71 @@ bool IsThere(int lock, const std::string& lock_path) {
          held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 }
 
-absl::StatusOr<UniqueFd> Lock(const std::string& path) {
+// The lock, or null where another process has it, whose pid then is in `owner`.
+absl::StatusOr<UniqueFd> TryLock(const std::string& path, std::string& owner) {
   const std::string lock_path = LockPathOf(path);
   while (true) {
     UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!lock.valid()) return DirectoryError(errno, path);
     if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno == EWOULDBLOCK) return Owned(path, ReadPid(lock.get()));
-      return ErrnoStatus(absl::StrCat("flock ", lock_path));
+      if (errno != EWOULDBLOCK) return ErrnoStatus(absl::StrCat("flock ", lock_path));
+      owner = ReadPid(lock.get());
+      return UniqueFd();
     }
     // Between open and flock its holder may have removed the file: then this lock guards nothing.
     if (IsThere(lock.get(), lock_path)) return lock;
   }
 }
 
-absl::Status CheckLockable(const std::string& path) {
+bool SomebodyListens(const sockaddr_un& address) {
+  const absl::StatusOr<UniqueFd> probe = MakeUnixSocket();
+  if (!probe.ok()) return true;
+  fcntl(probe->get(), F_SETFL, O_NONBLOCK);
+  return connect(probe->get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 ||
+         errno == EAGAIN || errno == EPROTOTYPE;
+}
+
+// Whether the lock that `owner` holds will be dropped soon.
+bool WillBeDropped(const std::string& owner, const sockaddr_un& address) {
+  switch (LookAtLockOwner(owner)) {
+    case LockOwner::kLives:
+      return false;
+    case LockOwner::kEnds:
+      return true;
+    case LockOwner::kGone:  // a moment ago; or it is a living one of another container
+      return !SomebodyListens(address);
+  }
+  return false;
+}
+
+absl::Status EndsTooSlowly(const std::string& path, const std::string& pid) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("the kvd (pid ", pid, ") that served ", path,
+                   " has ended, and the kernel has not yet taken its memory back; try again, or "
+                   "choose another socket with --shm=PATH"));
+}
+
+// Also waits for a process that ends: the larger its memory, the longer it still holds the lock.
+absl::StatusOr<UniqueFd> Lock(const std::string& path, const sockaddr_un& address,
+                              const SocketClaim::Patience& patience) {
+  constexpr timespec kPause{0, 5'000'000};
+  const int64_t until_ns = RealClock::Get().NowMonotonicNs() + patience.for_dying_ns;
+  bool told = false;
+  while (true) {
+    std::string owner;
+    KVD_ASSIGN_OR_RETURN(UniqueFd lock, TryLock(path, owner));
+    if (lock.valid()) return lock;
+    if (!WillBeDropped(owner, address)) return Owned(path, owner);
+    if (RealClock::Get().NowMonotonicNs() >= until_ns) return EndsTooSlowly(path, owner);
+    if (!std::exchange(told, true) && patience.log) {
+      patience.log(absl::StrCat("waiting for the end of the kvd (pid ", owner, ") that served ",
+                                path, ": the kernel takes its memory back"));
+    }
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &kPause, nullptr);
+  }
+}
+
+absl::Status CheckLockable(const std::string& path, const sockaddr_un& address) {
   const std::string lock_path = LockPathOf(path);
   const UniqueFd lock(open(lock_path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
   if (!lock.valid()) {
@@ -93,8 +146,9 @@ absl::Status CheckLockable(const std::string& path) {
   }
   // Shared, so that two that only look do not refuse each other.
   if (flock(lock.get(), LOCK_SH | LOCK_NB) == 0) return absl::OkStatus();
-  if (errno == EWOULDBLOCK) return Owned(path, ReadPid(lock.get()));
-  return ErrnoStatus(absl::StrCat("flock ", lock_path));
+  if (errno != EWOULDBLOCK) return ErrnoStatus(absl::StrCat("flock ", lock_path));
+  const std::string owner = ReadPid(lock.get());
+  return WillBeDropped(owner, address) ? absl::OkStatus() : Owned(path, owner);
 }
 
 absl::Status WritePid(int lock) {
@@ -117,7 +171,10 @@ absl::Status CheckNobodyListens(const std::string& path, const sockaddr_un& addr
   ucred owner{};
   socklen_t length = sizeof(owner);
   getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length);
-  return Owned(path, owner.pid > 0 ? absl::StrCat(owner.pid) : std::string());
+  const std::string pid = owner.pid > 0 ? absl::StrCat(owner.pid) : std::string();
+  // One that ends lets go of its lock and of its socket in no particular order.
+  if (LookAtLockOwner(pid) == LockOwner::kEnds) return absl::OkStatus();
+  return Owned(path, pid);
 }
 
 // Whether the path is free, or holds the socket of a kvd that is dead.
@@ -143,10 +200,10 @@ absl::Status RemoveDeadSocket(const std::string& path, const sockaddr_un& addres
 
 }  // namespace
 
-absl::StatusOr<SocketClaim> SocketClaim::Take(const std::string& path) {
+absl::StatusOr<SocketClaim> SocketClaim::Take(const std::string& path, const Patience& patience) {
   KVD_ASSIGN_OR_RETURN(const sockaddr_un address, MakeUnixAddress(path));
   KVD_RETURN_IF_ERROR(PrepareDefaultDirectory(path));
-  KVD_ASSIGN_OR_RETURN(UniqueFd lock, Lock(path));
+  KVD_ASSIGN_OR_RETURN(UniqueFd lock, Lock(path, address, patience));
   SocketClaim claim(path, std::move(lock));
   KVD_RETURN_IF_ERROR(RemoveDeadSocket(path, address));
   KVD_RETURN_IF_ERROR(WritePid(claim.lock_.get()));
@@ -163,7 +220,7 @@ absl::Status SocketClaim::Check(const std::string& path) {
   }
   if (faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
     return DirectoryError(errno, path);
-  KVD_RETURN_IF_ERROR(CheckLockable(path));
+  KVD_RETURN_IF_ERROR(CheckLockable(path, address));
   return CheckSocket(path, address);
 }
 

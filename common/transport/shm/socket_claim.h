@@ -2,6 +2,8 @@
 // once.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -15,18 +17,31 @@ namespace kvd {
 // at its path begins again.
 class SocketClaim {
  public:
+  // With a holder that was killed, or exits: the kernel drops its lock only after it has taken the
+  // memory back, which takes seconds for many gigabytes.
+  struct Patience {
+    int64_t for_dying_ns = 10'000'000'000;
+    std::function<void(const std::string& line)> log = {};  // one line, if it has to wait
+  };
+
   // Takes the lock and removes the socket of a kvd that is dead. Makes the directory if `path` is
   // the default one.
   //
   //   InvalidArgument     the path cannot be a socket's: empty, too long, or its directory does not
-  //   exist AlreadyExists       somebody listens there; the message names the pid
+  //                       exist
+  //   AlreadyExists       somebody listens there, or did and does not come to its end; the message
+  //                       names the pid
   //   FailedPrecondition  something that is no socket lies there
   //   PermissionDenied    the directory may not be written
   //
-  // Does not block.
-  static absl::StatusOr<SocketClaim> Take(const std::string& path);
+  // Blocks only for a holder that is dying; one that lives is an error at once.
+  static absl::StatusOr<SocketClaim> Take(const std::string& path, const Patience& patience);
+  static absl::StatusOr<SocketClaim> Take(const std::string& path) {
+    return Take(path, Patience());
+  }
 
-  // Whether Take would succeed now; the same errors. Makes and removes nothing.
+  // Whether Take would succeed, given its patience; the same errors. Makes and removes nothing, and
+  // does not block.
   static absl::Status Check(const std::string& path);
 
   // Removes the lock file. The socket must be gone by then.
