@@ -339,7 +339,9 @@ bool Shard::MakeRoomForSegment() {
     const std::optional<size_t> oldest = OldestCandidate(0, /*must_do=*/false);
     if (!oldest || (BucketsHoldMuch() && stamps_.AgeOf(pool_[*oldest].stamp) < local_age))
       return false;
-    if (const auto run = SegmentAround(LocationOf(pool_[*oldest].slot))) {
+    const auto run = SegmentAround(LocationOf(pool_[*oldest].slot));
+    // Beside an old item may lie a large one that was used just now.
+    if (run && run->age() * kMuchOlder >= local_age) {
       const bool any = EvictObjects(run->objects) != 0;
       return heap_.ReleaseSpareSpan() || any;
     }
