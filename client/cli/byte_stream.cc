@@ -45,23 +45,36 @@ void FdSink::WriteThrough(std::string_view bytes) {
   }
 }
 
-absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max, size_t expected) {
+absl::StatusOr<bool> ReadUpTo(ByteSource& source, size_t bytes_max, std::string& all,
+                              size_t expected) {
   constexpr size_t kStepBytes = 64 * kKiB;
-  std::string all;
   // One more byte is how the end is seen.
-  const size_t likely = expected == 0 ? 0 : std::min(expected, bytes_max) + 1;
-  all.reserve(likely);
-  while (true) {
-    const size_t before = all.size();
-    all.resize(before < likely ? likely : before + std::max(kStepBytes, before / 2));
-    KVD_ASSIGN_OR_RETURN(const size_t count, source.Read(&all[before], all.size() - before));
-    all.resize(before + count);
-    if (count == 0) return all;
-    if (all.size() > bytes_max) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the input is longer than ", FormatBytes(bytes_max)));
+  const size_t limit = bytes_max + 1;
+  size_t filled = all.size();
+  while (filled < limit) {
+    // Only once it is full: resize writes what it adds, and a pipe's pieces are much shorter.
+    if (filled == all.size()) {
+      const size_t likely = expected >= filled ? expected + 1 : filled + kStepBytes;
+      all.resize(std::min(limit, std::max(likely, filled + filled / 2)));
     }
+    const absl::StatusOr<size_t> count = source.Read(&all[filled], all.size() - filled);
+    if (!count.ok() || *count == 0) {
+      all.resize(filled);
+      KVD_RETURN_IF_ERROR(count.status());
+      return true;
+    }
+    filled += *count;
   }
+  all.resize(filled);
+  return false;
+}
+
+absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max, size_t expected) {
+  std::string all;
+  KVD_ASSIGN_OR_RETURN(const bool ended, ReadUpTo(source, bytes_max, all, expected));
+  if (ended) return all;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the input is longer than ", FormatBytes(bytes_max)));
 }
 
 }  // namespace kvd::cli

@@ -59,8 +59,14 @@ class FdSink : public ByteSink {
   std::string buffer_;
 };
 
-// All of `source`. ResourceExhausted: more than `bytes_max`. `expected`: how much it is likely to
-// be, so that a long one is not copied while it grows; 0: not known.
+// Appends what `source` has to `all`, until its end (true), or until `all` is longer than
+// `bytes_max` (false): by one byte at most, so that the rest stays in the source. Takes time and
+// Reads in proportion to the bytes, in however small pieces they come. `expected`: how long `all`
+// is likely to become, so that a long one is not copied while it grows; 0: not known.
+absl::StatusOr<bool> ReadUpTo(ByteSource& source, size_t bytes_max, std::string& all,
+                              size_t expected = 0);
+
+// All of `source`. ResourceExhausted: more than `bytes_max`.
 absl::StatusOr<std::string> ReadAll(ByteSource& source, size_t bytes_max, size_t expected = 0);
 
 }  // namespace kvd::cli

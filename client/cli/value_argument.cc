@@ -1,8 +1,11 @@
 #include "client/cli/value_argument.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/input_file.h"
 #include "common/base/units.h"
@@ -13,16 +16,51 @@ namespace {
 // Of a value from a file or pipe, so that an endless one does not eat the machine's memory.
 constexpr size_t kInputBytesMax = kGiB;
 
-// Bytes of `source` as the value.
+// Of longer ones the server is asked whether it would take them, before they are read.
+constexpr size_t kReadUnaskedBytes = kMiB;
+
+// Nothing: the server does not say.
+std::optional<uint64_t> LongestValue(KeyValueStore& store) {
+  const absl::StatusOr<KeyValueStore::Statistics> statistics = store.Stats();
+  if (!statistics.ok()) return std::nullopt;
+  for (const auto& [name, value] : *statistics) {
+    uint64_t bytes = 0;
+    if (name == "max_value_bytes" && absl::SimpleAtoi(value, &bytes)) return bytes;
+  }
+  return std::nullopt;
+}
+
+ExitCode RefuseAsTooLong(Invocation& run, std::string_view subject, std::optional<uint64_t> longest,
+                         size_t expected) {
+  if (longest.has_value() && *longest < kInputBytesMax) {
+    const std::string bytes =
+        expected > *longest ? absl::StrCat(expected) : absl::StrCat("more than ", *longest);
+    return run.Fail(subject,
+                    StoreFailure(absl::OutOfRangeError(absl::StrCat(
+                        "value of ", bytes, " bytes > --max_value ", *longest, " on the server"))));
+  }
+  return run.Fail(subject, UsageFailure(absl::StrCat(
+                               "the input is longer than ", FormatBytes(kInputBytesMax),
+                               ", the most that kvcli takes from a file or pipe; store it under "
+                               "several keys, or write it with the client library")));
+}
+
+// Bytes of `source` as the value. `expected`: how many there are; 0: not known.
 ValueOrExit ReadValue(Invocation& run, std::string_view subject, ByteSource& source,
                       size_t expected = 0) {
-  absl::StatusOr<std::string> value = ReadAll(source, kInputBytesMax, expected);
-  if (value.ok()) return {*std::move(value)};
-  if (absl::IsResourceExhausted(value.status())) {
-    const absl::Status too_long = absl::OutOfRangeError(value.status().message());
-    return {{}, run.Fail(subject, StoreFailure(too_long))};
+  std::string value;
+  absl::StatusOr<bool> ended =
+      ReadUpTo(source, kReadUnaskedBytes, value, std::min(expected, kReadUnaskedBytes));
+  if (ended.ok() && !*ended) {
+    KeyValueStore* store = run.Store();
+    if (store == nullptr) return {{}, run.connect_failure()};
+    const std::optional<uint64_t> longest = LongestValue(*store);
+    const size_t bytes_max = std::min<uint64_t>(longest.value_or(kInputBytesMax), kInputBytesMax);
+    if (expected <= bytes_max) ended = ReadUpTo(source, bytes_max, value, expected);
+    if (ended.ok() && !*ended) return {{}, RefuseAsTooLong(run, subject, longest, expected)};
   }
-  return {{}, run.Fail(subject, LocalIoFailure(value.status()))};
+  if (!ended.ok()) return {{}, run.Fail(subject, LocalIoFailure(ended.status()))};
+  return {std::move(value)};
 }
 
 ValueOrExit ValueFromInput(Invocation& run, std::string_view subject) {

@@ -21,7 +21,8 @@ struct ValueOrExit {
 };
 
 // The value that the argument at `index` says: itself, - or @FILE; standard input where there is no
-// such argument. The first argument is named in messages. The command has kLiteralFlag.
+// such argument. The first argument is named in messages. The command has kLiteralFlag. A file or
+// pipe is not read further than the server takes values, which it is asked where they are long.
 ValueOrExit TakeValue(Invocation& run, size_t index);
 
 }  // namespace kvd::cli

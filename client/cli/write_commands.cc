@@ -117,8 +117,11 @@ constinit const Command kPutCommand = {
         "VALUE as it is; - for standard input; @FILE for a file's bytes. Without VALUE, standard\n"
         "input if that is no terminal; where nothing comes from there, as from /dev/null, the\n"
         "value is empty. For a value that is itself - or begins with @, add --literal; for any\n"
-        "bytes whatever, use standard input. From files and pipes at most 1 GiB. With --hex only\n"
-        "arguments are hexadecimal, never what a file or pipe holds.\n"
+        "bytes whatever, use standard input. With --hex only arguments are hexadecimal, never "
+        "what\n"
+        "a file or pipe holds. What is longer than the server's --max_value is not read to its\n"
+        "end, and refused with exit status 5; kvcli takes 1 GiB at most from a file or pipe, and\n"
+        "exits 2 where there is more.\n"
         "Without --ttl and --expire_at the item never expires, whatever it did before.\n"
         "Exit status 1: the condition of --if did not hold; the message says the version that\n"
         "there is.\n",

@@ -3,9 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include "common/base/random.h"
 #include "common/base/unique_fd.h"
@@ -66,6 +68,62 @@ TEST_CASE("ByteStream: ReadAll stops an input that does not end") {
   const auto bytes = ReadAll(source, 1 << 20);
   KVD_REQUIRE_CODE(bytes, kResourceExhausted);
   CHECK(kvd::test::MessageOf(bytes) == "the input is longer than 1 MiB");
+}
+
+// Marks the last byte that it was offered, and counts how often that was overwritten, by a buffer
+// that is cleared although nothing has been put there.
+class MarkingSource : public ByteSource {
+ public:
+  MarkingSource(size_t bytes, size_t piece_bytes) : left_(bytes), piece_bytes_(piece_bytes) {}
+
+  absl::StatusOr<size_t> Read(char* into, size_t size) override {
+    ++reads;
+    char* const last = into + size - 1;
+    if (last == marked_ && *last != 'm') ++cleared;
+    const size_t count = std::min({size, piece_bytes_, left_});
+    std::fill_n(into, count, 'v');
+    left_ -= count;
+    if (last_moves_.empty() || last_moves_.back() != last) last_moves_.push_back(last);
+    marked_ = count < size ? last : nullptr;
+    if (marked_ != nullptr) *marked_ = 'm';
+    return count;
+  }
+
+  // How often the buffer became another one.
+  size_t buffers() const { return last_moves_.size(); }
+  size_t left() const { return left_; }
+
+  size_t reads = 0;
+  size_t cleared = 0;
+
+ private:
+  size_t left_;
+  const size_t piece_bytes_;
+  char* marked_ = nullptr;
+  std::vector<const char*> last_moves_;
+};
+
+TEST_CASE("ByteStream: what comes in small pieces is not copied or cleared with each of them") {
+  constexpr size_t kBytes = 16 << 20;
+  constexpr size_t kPiece = 4096;
+  MarkingSource source(kBytes, kPiece);
+  const auto bytes = ReadAll(source, 1 << 30);
+  KVD_REQUIRE_OK(bytes);
+  CHECK(bytes->size() == kBytes);
+  CHECK(bytes->find_first_not_of('v') == std::string::npos);
+  CHECK(source.reads < kBytes / kPiece + 30);
+  CHECK(source.cleared == 0);
+  CHECK(source.buffers() < 30);  // grown by a half each time
+}
+
+TEST_CASE("ByteStream: ReadUpTo takes one byte more than it may, and goes on where it was") {
+  MarkingSource source(1000, 64);
+  std::string all;
+  CHECK(ReadUpTo(source, 99, all).value() == false);
+  CHECK(all.size() == 100);
+  CHECK(source.left() == 900);
+  CHECK(ReadUpTo(source, 1000, all, 1000).value() == true);
+  CHECK(all == std::string(1000, 'v'));
 }
 
 }  // namespace

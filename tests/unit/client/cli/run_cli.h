@@ -31,6 +31,8 @@ class StringSource : public ByteSource {
     return count;
   }
 
+  size_t taken() const { return position_; }
+
  private:
   const std::string bytes_;
   const size_t piece_bytes_;
@@ -94,6 +96,7 @@ struct CliResult {
 
 struct CliOptions {
   std::string in = {};
+  size_t* in_taken = nullptr;  // set to how many bytes of it were read
   bool in_is_terminal = false;
   bool out_is_terminal = false;
   bool err_is_terminal = false;
@@ -138,6 +141,7 @@ inline CliResult RunCli(FakeServer& server, const std::vector<std::string>& argu
   });
   CliResult result;
   result.exit = static_cast<int>(application.Run(arguments));
+  if (options.in_taken != nullptr) *options.in_taken = in.taken();
   result.out = out.text;
   result.err = err.text;
   return result;

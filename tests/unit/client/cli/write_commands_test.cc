@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -60,6 +61,55 @@ TEST_CASE("put: the value from a file") {
   CHECK(nameless.exit == 2);
   CHECK(nameless.err ==
         "kvcli: put k: @ names no file; give @FILE, or add --literal to store the @ itself\n");
+}
+
+TEST_CASE("put: what is longer than the server takes is not read to its end") {
+  const kvd::test::TempDir directory;
+  const std::string path = directory.Join("long");
+  const std::string value(3 << 20, 'x');
+  std::ofstream(path, std::ios::binary) << value;
+  FakeServer server;
+  server.statistics = {{"max_value_bytes", "2097152"}};
+  size_t taken = 0;
+  CliResult result = RunCli(server, {"put", "k"}, {.in = value, .in_taken = &taken});
+  CHECK(result.exit == 5);
+  CHECK(taken == 2097153);
+  CHECK(result.err ==
+        "kvcli: put k: value of more than 2097152 bytes > --max_value 2097152 on the server; store "
+        "less under one key, or start kvd with a larger --max_value\n");
+  result = RunCli(server, {"append", "k", "@" + path});
+  CHECK(result.exit == 5);
+  CHECK(result.err ==
+        "kvcli: append k: value of 3145728 bytes > --max_value 2097152 on the server; store "
+        "less under one key, or start kvd with a larger --max_value\n");
+  CHECK(server.items.empty());
+
+  // As much as it takes; and where it does not say, all of it.
+  server.statistics = {{"max_value_bytes", "3145728"}};
+  CHECK(RunCli(server, {"put", "k", "-"}, {.in = value}).exit == 0);
+  CHECK((ValueOf(server, "k") == value));
+  server.statistics = {};
+  CHECK(RunCli(server, {"put", "file", "@" + path}).exit == 0);
+  CHECK((ValueOf(server, "file") == value));
+
+  // Where there is no server, the rest is nothing to wait for.
+  server.connect_error = absl::UnavailableError("nobody there; wait");
+  CHECK(RunCli(server, {"put", "k"}, {.in = value, .in_taken = &taken}).exit == 3);
+  CHECK(taken == (1 << 20) + 1);
+}
+
+TEST_CASE("put: what is longer than kvcli takes is its own limit, not the server's") {
+  const kvd::test::TempDir directory;
+  const std::string path = directory.Join("long");
+  std::ofstream(path, std::ios::binary) << std::string(3 << 20, 'x');
+  std::filesystem::resize_file(path, (1 << 30) + 1);
+  FakeServer server;
+  server.statistics = {{"max_value_bytes", "4294967296"}};
+  const CliResult result = RunCli(server, {"put", "k", "@" + path});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: put k: the input is longer than 1 GiB, the most that kvcli takes from a file or "
+        "pipe; store it under several keys, or write it with the client library\n");
 }
 
 TEST_CASE("put: --literal stores what looks like a file or standard input") {
