@@ -130,6 +130,16 @@ ExitCode Load(Invocation& run, KeyValueStore& store, const std::string& path,
                               "is compressed, nothing was loaded; unpack it on the way: ", unpack,
                               " ", path == "-" ? "FILE" : Quoted(path), " | kvcli load -")));
   }
+  // Lines of anything hold a TAB now and then; those of JSON lines are bad ones all by themselves.
+  const bool may_be_tsv = !options.format.has_value() || *options.format == ItemFormat::kTsv;
+  if (may_be_tsv && run.flags().Text("format") == "auto") {
+    if (const std::string found(source.NotText()); !found.empty()) {
+      return run.Fail(path, UsageFailure(absl::StrCat(
+                                "begins with ", found,
+                                ", so it is no text and nothing was loaded; "
+                                "if its lines are items all the same, add --format=tsv")));
+    }
+  }
   Progress progress(run.console(), absl::StrCat("load ", path), true);
   ErrorLines errors(run, path, progress);
   LineReader lines(source, run.flags().Count("max_line"));
@@ -212,7 +222,10 @@ constinit const Command kLoadCommand = {
         "end. A summary goes to standard error, and with -w json also to standard output.\n"
         "Exit status 5: the server refused some items; 2: some lines were bad; 7: FILE cannot be\n"
         "read; 3, 4, 6: the server was lost on the way, and the load stopped there; 130: Ctrl-C.\n"
-        "What was loaded until then stays. Compressed files are refused: see the examples.\n",
+        "What was loaded until then stays. Compressed files are refused: see the examples; and "
+        "what\n"
+        "is taken for tsv without --format=tsv, and has a byte of zero or is not UTF-8 in its\n"
+        "first 4 KiB.\n",
     .examples =
         "kvcli load cities.tsv\n"
         "zcat backup.jsonl.gz | kvcli load -\n"

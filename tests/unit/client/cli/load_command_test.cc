@@ -184,7 +184,8 @@ TEST_CASE("load: a compressed file is named as what it is, with the way to load 
                                                        {"\x28\xb5\x2f\xfdrest", "zstdcat"},
                                                        {"\xfd"
                                                         "7zXZ\0rest"s,
-                                                        "xzcat"}};
+                                                        "xzcat"},
+                                                       {"BZh91AY&SYrest", "bzcat"}};
   for (const auto& [bytes, unpacker] : kinds) {
     const std::string path = directory.Join("x.tsv");
     std::ofstream(path, std::ios::binary) << bytes;
@@ -201,6 +202,32 @@ TEST_CASE("load: a compressed file is named as what it is, with the way to load 
     CHECK_THAT(RunCli(server, {"load", "-"}, {.in = few}).err, !Catch::Contains("compressed"));
   }
   CHECK(server.items.at("a").first == "b");
+}
+
+TEST_CASE("load: a file that holds no text is not loaded, unless its format was given") {
+  FakeServer server;
+  const std::string rubbish =
+      "\x7f"
+      "ELF\t\0\n\xff\t\xfe\n"s;
+  CliResult result = RunCli(server, {"load", "-"}, {.in = rubbish});
+  CHECK(result.exit == 2);
+  CHECK(result.err ==
+        "kvcli: load -: begins with a byte of zero, so it is no text and nothing was loaded; if "
+        "its lines are items all the same, add --format=tsv\n");
+  CHECK(server.items.empty());
+  result = RunCli(server, {"load", "-"}, {.in = "caf\xe9\t1\n"});
+  CHECK(result.exit == 2);
+  CHECK_THAT(result.err, Catch::Contains("begins with bytes that are not UTF-8"));
+  CHECK(server.items.empty());
+  CHECK(RunCli(server, {"load", "-", "--format=tsv"}, {.in = "caf\xe9\t1\n"}).exit == 0);
+  CHECK(server.items.at("caf\xe9").first == "1");
+  // Of JSON lines none that is rubbish is stored, and the others are.
+  result = RunCli(server, {"load", "-"},
+                  {.in = "{\"key\":\"\xff\",\"value\":\"\"}\n{\"key\":\"k\",\"value\":\"v\"}\n"});
+  CHECK(result.exit == 2);
+  CHECK_THAT(result.err, Catch::Contains("1 item (2 B)") && Catch::Contains("1 bad line"));
+  CHECK(RunCli(server, {"load", "-", "--separator=,"}, {.in = "\xff,\0\n"s}).exit == 0);
+  CHECK(server.items.at("\xff").first == "\0"s);
 }
 
 TEST_CASE("load: flags that do not fit, and files that are not there, before anything is asked") {
