@@ -21,9 +21,11 @@ constexpr uint64_t kBuffersBytes = uint64_t{16} << 20;
 
 constexpr Flag kDoctorFlags[] = {
     {"memory", '\0', FlagKind::kBytes, "BYTES", "64m",
-     "the --memory of the kvd that is to run here; suffixes k, m, g, t"},
+     "the --memory of the kvd that is to run here, besides those that do; suffixes k, m, g, t"},
     {"address", '\0', FlagKind::kText, "ADDRESS", "",
      "the address here on which kvd is to listen, or from which clients are to connect"},
+    {"large_values", '\0', FlagKind::kSwitch, "", "false",
+     "also values over 8 KiB to a kvd with --evict=lru, which may evict items for them", false},
 };
 
 void CheckThisMachine(Invocation& run, std::string_view target, const verbs::LocalFacts& facts,
@@ -70,6 +72,7 @@ void CheckThatServer(Invocation& run, const std::string& target, bool named, Doc
   ServerCheckOptions options;
   options.key_prefix = absl::StrCat("kvcli-doctor:", absl::Hex(*random, absl::kZeroPad16), ":");
   options.seed = *random;
+  options.large_values = run.flags().Switch("large_values");
   options.interrupted = run.console().interrupted;
   CheckServer(**store, clock, options, report);
 }
@@ -98,9 +101,13 @@ constinit const Command kDoctorCommand = {
     .details =
         "This machine: RDMA devices, permissions, ports, addresses, limits, hugepages. The\n"
         "server, or the one of --server: connects, is admitted, puts values of 64 B to 4 MiB\n"
-        "under keys of its own, reads them back, compares each byte, and deletes them. Whatever\n"
-        "failed says what was found and what to do. Exit status 0: nothing failed; otherwise that\n"
-        "of the first check that did, 1 for this machine's.\n"
+        "under keys of its own, reads them back, compares each byte, and deletes them. To a kvd\n"
+        "that evicts (--evict=lru) nothing over 8 KiB is put, since room for more would cost it\n"
+        "items; --large_values puts the others there as well, and empties much of a small cache\n"
+        "that is full. Memory and hugepages are checked for one more kvd of --memory: what a\n"
+        "running one has it need not get again. Whatever failed says what was found and what to\n"
+        "do. Exit status 0: nothing failed; otherwise that of the first check that did, 1 for\n"
+        "this machine's.\n"
         "Over RDMA each time is set against what plain READs of as many bytes, and round trips,\n"
         "took in the same moment; over shared memory against a rule of thumb. A time far above\n"
         "that is a warning.\n",
@@ -108,6 +115,7 @@ constinit const Command kDoctorCommand = {
         "kvcli doctor\n"
         "kvcli doctor shm:/run/kvd/kvd.sock\n"
         "kvcli doctor rdma:192.0.2.7:7711 --device=mlx5_0\n"
+        "kvcli doctor shm:/run/cache.sock --large_values\n"
         "kvcli doctor --memory=64g --device=mlx5_0 --address=192.0.2.7\n",
     .flags = kDoctorFlags,
     .arguments_min = 0,

@@ -50,12 +50,11 @@ class ServerCheck {
   void Run() {
     if (!CheckAdmitted()) return;
     MeasureFloor();
+    if (evicts_) TellOfEviction();
     for (const uint64_t size : kSizes) {
       if (options_.interrupted()) return;
-      if (max_value_bytes_.has_value() && size > *max_value_bytes_) {
-        report_.AddOk(absl::StrCat("READ ", FormatBytes(size)),
-                      absl::StrCat("not tried: the server's --max_value is ",
-                                   FormatBytes(*max_value_bytes_)));
+      if (const std::string why = WhyNotTried(size); !why.empty()) {
+        report_.AddOk(absl::StrCat("READ ", FormatBytes(size)), absl::StrCat("not tried: ", why));
         continue;
       }
       if (!CheckSize(size)) return;
@@ -63,6 +62,26 @@ class ServerCheck {
   }
 
  private:
+  // Empty: values of that size are tried.
+  std::string WhyNotTried(uint64_t size) const {
+    if (max_value_bytes_.has_value() && size > *max_value_bytes_) {
+      return absl::StrCat("the server's --max_value is ", FormatBytes(*max_value_bytes_));
+    }
+    if (evicts_ && !options_.large_values && size > kValueBytesWithoutHarm) {
+      return "the server may evict items for it; --large_values tries it";
+    }
+    return "";
+  }
+
+  void TellOfEviction() {
+    report_.AddOk("evict", options_.large_values
+                               ? "the server evicts (--evict=lru): room for the long values below "
+                                 "may have cost it items, some MiB of them for each"
+                               : absl::StrCat("the server evicts (--evict=lru), so nothing over ",
+                                              FormatBytes(kValueBytesWithoutHarm),
+                                              " is put there: room for more might cost it items"));
+  }
+
   // False: the server does not answer.
   bool CheckAdmitted() {
     const absl::StatusOr<std::chrono::nanoseconds> ping = store_.Ping();
@@ -75,6 +94,7 @@ class ServerCheck {
       uint64_t number = 0;
       if (name == "version") version = value;
       if (name == "pid") pid = value;
+      if (name == "evict") evicts_ = value != "none";
       if (name == "max_value_bytes" && absl::SimpleAtoi(value, &number)) max_value_bytes_ = number;
     }
     report_.AddOk(
@@ -276,6 +296,7 @@ class ServerCheck {
   DoctorReport& report_;
   Random random_;
   std::optional<uint64_t> max_value_bytes_;
+  bool evicts_ = false;
   bool is_rdma_ = false;
   std::optional<double> trip_us_;  // a request's, over RDMA; nothing: there is no floor
 };

@@ -178,6 +178,37 @@ TEST_CASE("Doctor: values over the server's limit are not tried, another version
   CHECK(report.exit == ExitCode::kDone);
 }
 
+TEST_CASE(
+    "Doctor: a kvd that evicts gets no values for which it would evict, unless that is asked for") {
+  Rig rig;
+  rig.server.statistics.emplace_back("evict", "lru");
+  // Whatever is longer than 8 KiB does harm.
+  rig.server.put_errors["kvcli-doctor:0123:65536"] = absl::InternalError("evicted");
+  rig.server.put_errors["kvcli-doctor:0123:1048576"] = absl::InternalError("evicted");
+  rig.server.put_errors["kvcli-doctor:0123:4194304"] = absl::InternalError("evicted");
+  DoctorReport report = rig.Run();
+  INFO(FormatReport(OutputFormat::kSimple, report));
+  CHECK(report.exit == ExitCode::kDone);
+  CHECK_THAT(Find(report, "evict").found, Catch::Contains("nothing over 8 KiB is put there"));
+  Find(report, "PUT 8 KiB");
+  for (const char* check : {"READ 64 KiB", "READ 1 MiB", "READ 4 MiB"}) {
+    CHECK(Find(report, check).found ==
+          "not tried: the server may evict items for it; --large_values tries it");
+  }
+
+  rig.server.put_errors.clear();
+  rig.options.large_values = true;
+  report = rig.Run();
+  CHECK_THAT(Find(report, "evict").found, Catch::Contains("may have cost it items"));
+  CHECK_THAT(Find(report, "READ 4 MiB").found, Catch::Contains("the bytes that"));
+
+  rig.server.statistics.back() = {"evict", "none"};
+  rig.options.large_values = false;
+  report = rig.Run();
+  CHECK_THAT(Find(report, "READ 4 MiB").found, Catch::Contains("the bytes that"));
+  for (const CheckResult& result : report.results) CHECK(result.check != "evict");
+}
+
 TEST_CASE("Doctor: Ctrl-C ends the checks and leaves no key") {
   Rig rig;
   int asked = 0;
