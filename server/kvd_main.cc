@@ -49,6 +49,13 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// One has come that ends kvd, and waits to be taken.
+bool StopAsked() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 &&
+         (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
+}
+
 // Each client is a descriptor or a few, and RDMA pins the region: as much as this process may have.
 void RaiseLimits() {
   for (const auto resource : {RLIMIT_NOFILE, RLIMIT_MEMLOCK}) {
@@ -81,8 +88,13 @@ int Serve(const KvdPlan& plan) {
   RaiseLimits();
   for (const std::string& warning : plan.warnings) LOG(WARNING) << warning;
   SdNotify("STATUS=starting");
-  absl::StatusOr<std::unique_ptr<KvdServer>> server =
-      KvdServer::Start(plan, [](const std::string& line) { LOG(INFO) << line; });
+  absl::StatusOr<std::unique_ptr<KvdServer>> server = KvdServer::Start(
+      plan, [](const std::string& line) { LOG(INFO) << line; }, StopAsked);
+  if (absl::IsCancelled(server.status())) {
+    SdNotify("STOPPING=1\nSTATUS=stopped before it served");
+    LOG(INFO) << "stopped before it served";
+    return 0;
+  }
   if (!server.ok()) {
     SdNotify("STATUS=cannot start");
     Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(server.status()), "\n"));

@@ -15,20 +15,26 @@
 
 namespace kvd {
 
-absl::StatusOr<std::unique_ptr<KvdServer>> KvdServer::Start(const KvdPlan& plan, Log log) {
-  std::unique_ptr<KvdServer> server(new KvdServer(plan, std::move(log)));
+absl::StatusOr<std::unique_ptr<KvdServer>> KvdServer::Start(const KvdPlan& plan, Log log,
+                                                            StopAsked stop_asked) {
+  std::unique_ptr<KvdServer> server(
+      new KvdServer(plan, std::move(log), std::move(stop_asked)));
   KVD_RETURN_IF_ERROR(server->Start());
   return server;
 }
 
-KvdServer::KvdServer(const KvdPlan& plan, Log log)
-    : plan_(plan), log_(std::move(log)), started_ns_(clock_.NowMonotonicNs()) {}
+KvdServer::KvdServer(const KvdPlan& plan, Log log, StopAsked stop_asked)
+    : plan_(plan),
+      log_(std::move(log)),
+      stop_asked_(std::move(stop_asked)),
+      started_ns_(clock_.NowMonotonicNs()) {}
 
 absl::Status KvdServer::Start() {
   // The socket first: a second kvd must not take gigabytes before it finds out that it is one.
   std::optional<SocketClaim> claim;
   if (!plan_.options.shm_path.empty()) {
-    KVD_ASSIGN_OR_RETURN(SocketClaim taken, SocketClaim::Take(plan_.options.shm_path, {.log = log_}));
+    KVD_ASSIGN_OR_RETURN(SocketClaim taken, SocketClaim::Take(plan_.options.shm_path,
+                                                             {.log = log_, .cancelled = stop_asked_}));
     claim.emplace(std::move(taken));
   }
   KVD_RETURN_IF_ERROR(MakeRegion());
@@ -100,6 +106,7 @@ absl::Status KvdServer::MakeRegion() {
   MemoryProgress progress(options.memory_bytes, RealClock::Get(), log_,
                           [](const std::string& line) { SdNotify("STATUS=" + line); });
   options.progress = [&progress](uint64_t done, uint64_t total) { progress.Update(done, total); };
+  options.cancelled = stop_asked_;
   KVD_ASSIGN_OR_RETURN(region_, Region::Create(options));
   const std::string& fallback = region_->page_fallback();
   log_(absl::StrCat(

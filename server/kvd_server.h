@@ -26,11 +26,15 @@ class KvdServer {
  public:
   // One line for the log about what happens.
   using Log = std::function<void(const std::string&)>;
+  // Whether to give up what takes long. Any thread; does not block.
+  using StopAsked = std::function<bool()>;
 
   // Claims the socket, gets the memory, starts the pollers and then accepts clients. Blocks for as
-  // long as the kernel takes to give the memory. The error is one line with a remedy; nothing is
-  // left behind then.
-  static absl::StatusOr<std::unique_ptr<KvdServer>> Start(const KvdPlan& plan, Log log);
+  // long as the kernel takes to give the memory, and to take that of a dead kvd back, unless
+  // `stop_asked` says true: Cancelled. Any other error is one line with a remedy; nothing is left
+  // behind then.
+  static absl::StatusOr<std::unique_ptr<KvdServer>> Start(const KvdPlan& plan, Log log,
+                                                          StopAsked stop_asked);
 
   // Stops accepting, answers what has come, ends all sessions, removes the socket. Takes some
   // seconds at most.
@@ -44,7 +48,7 @@ class KvdServer {
   std::string Statistics() const;
 
  private:
-  KvdServer(const KvdPlan& plan, Log log);
+  KvdServer(const KvdPlan& plan, Log log, StopAsked stop_asked);
 
   absl::Status Start();
   absl::Status MakeRegion();
@@ -55,6 +59,7 @@ class KvdServer {
 
   const KvdPlan plan_;
   const Log log_;
+  const StopAsked stop_asked_;
   const SlewedClock clock_{RealClock::Get()};
   int64_t started_ns_ = 0;
   std::unique_ptr<Region> region_;

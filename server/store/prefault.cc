@@ -40,17 +40,24 @@ int PopulateChunk(const PrefaultOptions& options, uint64_t offset, uint64_t byte
 
 // What the threads share.
 struct Shared {
-  std::atomic<uint64_t> next{0};    // relaxed: only hands out chunks
-  std::atomic<bool> failed{false};  // relaxed: only a hint to stop early
+  std::atomic<uint64_t> next{0};  // relaxed: only hands out chunks
+  std::atomic<bool> over{false};  // relaxed: only a hint to stop early
   std::mutex mutex;
   std::condition_variable changed;
   uint64_t done_bytes = 0;
   uint32_t running = 0;
   int error_number = 0;
+  bool cancelled = false;
 };
 
 void PopulateChunks(const PrefaultOptions& options, uint64_t chunk_bytes, Shared& shared) {
-  while (!shared.failed.load(std::memory_order_relaxed)) {
+  while (!shared.over.load(std::memory_order_relaxed)) {
+    if (options.cancelled && options.cancelled()) {
+      const std::lock_guard lock(shared.mutex);
+      shared.cancelled = true;
+      shared.over.store(true, std::memory_order_relaxed);
+      break;
+    }
     const uint64_t offset = shared.next.fetch_add(chunk_bytes, std::memory_order_relaxed);
     if (offset >= options.bytes) break;
     const uint64_t bytes = std::min(chunk_bytes, options.bytes - offset);
@@ -58,7 +65,7 @@ void PopulateChunks(const PrefaultOptions& options, uint64_t chunk_bytes, Shared
     const std::lock_guard lock(shared.mutex);
     if (error_number != 0) {
       shared.error_number = error_number;
-      shared.failed.store(true, std::memory_order_relaxed);
+      shared.over.store(true, std::memory_order_relaxed);
     } else {
       shared.done_bytes += bytes;
     }
@@ -112,6 +119,7 @@ absl::Status Prefault(const PrefaultOptions& options) {
   }
   ReportUntilDone(options, shared);
   for (std::thread& thread : pool) thread.join();
+  if (shared.cancelled) return absl::CancelledError("given up while memory was being touched");
   if (shared.error_number == 0) return absl::OkStatus();
   return ErrnoStatus(
       shared.error_number,

@@ -81,8 +81,14 @@ absl::StatusOr<RegionMemory> Take(const Attempt& attempt, const RegionOptions& o
                                 .fd = memory.fd.get(),
                                 .page_bytes = attempt.page_bytes,
                                 .threads = options.prefault_threads,
-                                .progress = options.progress}));
+                                .progress = options.progress,
+                                .cancelled = options.cancelled}));
   return memory;
+}
+
+// No other kind of page is to be tried.
+bool IsLast(const absl::StatusOr<RegionMemory>& attempt) {
+  return attempt.ok() || absl::IsCancelled(attempt.status());
 }
 
 bool Gigantic(uint64_t memory_bytes) {
@@ -123,19 +129,19 @@ absl::StatusOr<RegionMemory> TakeHuge(const RegionOptions& options, uint64_t min
   KVD_RETURN_IF_ERROR(CheckHugepages(options.memory_bytes));
   if (Gigantic(options.memory_bytes)) {
     absl::StatusOr<RegionMemory> memory = Take(kGigantic, options);
-    if (memory.ok()) return memory;
+    if (IsLast(memory)) return memory;
   }
   if (options.memory_bytes / kHugePageBytes * kHugePageBytes < minimum_bytes) {
     return HugepageShortage(options.memory_bytes, "too little memory for whole pages");
   }
   absl::StatusOr<RegionMemory> memory = Take(kHuge, options);
-  if (memory.ok()) return memory;
+  if (IsLast(memory)) return memory;
   return HugepageShortage(options.memory_bytes, memory.status().message());
 }
 
 absl::StatusOr<RegionMemory> TakeSmall(const RegionOptions& options) {
   absl::StatusOr<RegionMemory> memory = Take(kSmall, options);
-  if (memory.ok()) return memory;
+  if (IsLast(memory)) return memory;
   return absl::ResourceExhaustedError(absl::StrCat("--memory=", FormatBytes(options.memory_bytes),
                                                    " cannot be had: ", memory.status().message(),
                                                    "; ", ReadMachineMemory().Describe()));
@@ -163,7 +169,7 @@ absl::StatusOr<RegionMemory> RegionMemory::Create(const RegionOptions& options,
   std::string fallback;
   if (options.hugepages != HugepagePolicy::kOff) {
     absl::StatusOr<RegionMemory> memory = TakeHuge(options, minimum_bytes);
-    if (memory.ok() || options.hugepages == HugepagePolicy::kRequire) return memory;
+    if (IsLast(memory) || options.hugepages == HugepagePolicy::kRequire) return memory;
     fallback = FallbackText(options.memory_bytes);
   }
   KVD_RETURN_IF_ERROR(CheckAvailable(options.memory_bytes));
@@ -171,7 +177,7 @@ absl::StatusOr<RegionMemory> RegionMemory::Create(const RegionOptions& options,
   if (options.hugepages == HugepagePolicy::kPrefer && TransparentHugepagesForSharedMemory()) {
     memory = Take(kTransparent, options);
   }
-  if (!memory.ok()) memory = TakeSmall(options);
+  if (!IsLast(memory)) memory = TakeSmall(options);
   if (memory.ok()) memory->fallback = std::move(fallback);
   return memory;
 }

@@ -21,7 +21,10 @@ struct RegionOptions {
   uint64_t incarnation = 0;       // 0: random
   // Called from Create's thread while pages are being touched, at least once with done == total.
   // Begins again from less when one kind of page ran out and the next is tried.
-  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress;
+  std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress = {};
+  // Whether Create is to give up, as Cancelled: asked all the time by any of its threads while they
+  // touch pages. May be null.
+  std::function<bool()> cancelled = {};
 };
 
 }  // namespace kvd

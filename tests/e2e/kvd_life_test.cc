@@ -207,6 +207,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("kvd: a SIGTERM or SIGINT that comes while it gets its memory ends it before it serves") {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    TempDir dir;
+    KvdProcess::Options options;
+    options.arguments = {"--shm=" + dir.Join("s"), "--memory=64m"};
+    options.pending_signal = signal;
+    KvdProcess kvd(options);
+    CHECK_FALSE(kvd.WaitReady());
+    const Ended ended = kvd.Wait();
+    CHECK(ended.exit_code == 0);
+    CHECK_THAT(ended.err, Catch::Contains("stopped before it served"));
+    CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
+  }
+}
+
 TEST_CASE("kvd: the next one can be started while the kernel takes the memory of a killed one back") {
   TempDir dir;
   for (int i = 0; i < 3; ++i) {

@@ -73,6 +73,13 @@ KvdProcess::KvdProcess(const Options& options)
     const rlimit limit{options.descriptors_max, options.descriptors_max};
     setrlimit(RLIMIT_NOFILE, &limit);
   }
+  if (options.pending_signal != 0) {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, options.pending_signal);
+    sigprocmask(SIG_BLOCK, &blocked, nullptr);
+    kill(getpid(), options.pending_signal);
+  }
   execve(kKvdBinary, argv.data(), envp.data());
   _exit(127);
 }

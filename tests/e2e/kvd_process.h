@@ -27,6 +27,7 @@ class KvdProcess {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;  // NAME=value, besides PATH
     rlim_t descriptors_max = 0;            // 0: as the test's own
+    int pending_signal = 0;                // not 0: one that has come before kvd can take any
   };
 
   // Starts kvd. Its working directory is the test's.

@@ -129,6 +129,9 @@ absl::StatusOr<UniqueFd> Lock(const std::string& path, const sockaddr_un& addres
     KVD_ASSIGN_OR_RETURN(UniqueFd lock, TryLock(path, owner));
     if (lock.valid()) return lock;
     if (!WillBeDropped(owner, address)) return Owned(path, owner);
+    if (patience.cancelled && patience.cancelled()) {
+      return absl::CancelledError(absl::StrCat("given up while another kvd ended at ", path));
+    }
     if (RealClock::Get().NowMonotonicNs() >= until_ns) return EndsTooSlowly(path, owner);
     if (!std::exchange(told, true) && patience.log) {
       patience.log(absl::StrCat("waiting for the end of the kvd (pid ", owner, ") that served ",

@@ -22,6 +22,7 @@ class SocketClaim {
   struct Patience {
     int64_t for_dying_ns = 10'000'000'000;
     std::function<void(const std::string& line)> log = {};  // one line, if it has to wait
+    std::function<bool()> cancelled = {};                   // true: it waits no longer
   };
 
   // Takes the lock and removes the socket of a kvd that is dead. Makes the directory if `path` is
@@ -33,6 +34,7 @@ class SocketClaim {
   //                       names the pid
   //   FailedPrecondition  something that is no socket lies there
   //   PermissionDenied    the directory may not be written
+  //   Cancelled           as `patience` says
   //
   // Blocks only for a holder that is dying; one that lives is an error at once.
   static absl::StatusOr<SocketClaim> Take(const std::string& path, const Patience& patience);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <vector>
@@ -71,6 +72,25 @@ TEST_CASE("Region: progress is reported up to the whole") {
   REQUIRE_FALSE(calls.empty());
   REQUIRE(calls.back() == std::pair(40 * kMiB, 40 * kMiB));
   for (size_t i = 1; i < calls.size(); ++i) REQUIRE(calls[i - 1].first < calls[i].first);
+}
+
+TEST_CASE("Region: getting its memory can be given up, and no other kind of page is tried then") {
+  for (const HugepagePolicy hugepages :
+       {HugepagePolicy::kPrefer, HugepagePolicy::kRequire, HugepagePolicy::kOff}) {
+    RegionOptions options = Options(64 * kMiB);
+    options.hugepages = hugepages;
+    options.prefault_threads = 1;
+    uint64_t most = 0;
+    options.progress = [&](uint64_t done, uint64_t) { most = std::max(most, done); };
+    int asked = 0;
+    options.cancelled = [&] { return ++asked > 2; };
+    const auto region = Region::Create(options);
+    // Where there are no hugepages at all none is tried.
+    if (hugepages == HugepagePolicy::kRequire && asked == 0) continue;
+    KVD_REQUIRE_CODE(region, kCancelled);
+    CHECK(most <= 32 * kMiB);
+    CHECK(asked == 3);
+  }
 }
 
 TEST_CASE("Region: who receives the descriptor can read and do nothing else") {
