@@ -218,6 +218,7 @@ std::vector<absl::Status> Client::MultiDelete(std::span<const std::string_view> 
 absl::StatusOr<uint64_t> Client::Flush(std::string_view prefix, const OperationOptions& options) {
   if (prefix.size() > kKeyBytesMax)
     return absl::InvalidArgumentError("the prefix is longer than any key");
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
   uint64_t deleted = 0;
   for (uint64_t cursor = 0;;) {
     Request request;
@@ -303,6 +304,7 @@ absl::StatusOr<std::string> Client::Scan(const Visitor& visit, const ScanOptions
 }
 
 absl::StatusOr<std::chrono::nanoseconds> Client::Ping(const OperationOptions& options) {
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
   const int64_t before_ns = RealClock::Get().NowMonotonicNs();
   Request request;
   request.header.opcode = static_cast<uint8_t>(Opcode::kPing);
@@ -312,6 +314,7 @@ absl::StatusOr<std::chrono::nanoseconds> Client::Ping(const OperationOptions& op
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(
     const OperationOptions& options) {
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
   std::string text;
   for (uint64_t whole = 1; text.size() < whole;) {
     Request request;

@@ -19,7 +19,8 @@
 //                      buffer; INCREMENT beyond 64 bits
 //   RESOURCE_EXHAUSTED the region is full; nothing was changed. Or this  after deletes               operator
 //                      process has no memory to register
-//   DEADLINE_EXCEEDED  not done in time; a write may still take effect   reads yes, writes: see below application
+//   DEADLINE_EXCEEDED  not done in time; a write may still take effect,  reads yes, writes: see below application
+//                      unless the message says that it was not sent
 //   UNAVAILABLE        no server there, it went away, or it is full      yes, with back-off          operator
 //   PERMISSION_DENIED  not admitted, or the socket may not be opened     no                          operator
 //   FAILED_PRECONDITION no common protocol version; used after fork()    no                          operator
@@ -33,6 +34,10 @@
 // was started anew meanwhile, they end as UNKNOWN. Until there is a server again, operations wait up to their deadline
 // (ClientOptions::wait_for_server) while the client tries with a back-off of 1 ms to 1 s, with jitter. An attempt to connect
 // happens in the calls of this library, so an operation may return up to 50 ms after its deadline meanwhile.
+//
+// Deadlines: a negative one has passed already, so what is left until a moment can be passed as it is: DEADLINE_EXCEEDED at
+// once, and nothing is sent. Nor is a request sent whose deadline passes before it can be. What is not cut short is work of the
+// client's own, after which the time is looked at again: copying a long value, registering a buffer.
 //
 // Order: writes of one client to one key take effect in the order in which they were started, blocking or not, also where one
 // ended with DEADLINE_EXCEEDED, or was sent again. Once a write is acknowledged, no earlier one of this client to that key takes
@@ -82,7 +87,7 @@ struct ClientOptions {
   // further 32 MiB, since this is for whatever size comes; the deadline that an operation brings is kept as it is.
   std::chrono::nanoseconds deadline = std::chrono::seconds(5);
   // Shown in the server's log and statistics. At most 23 printable characters are kept.
-  std::string name;
+  std::string name = {};
   // Requests that may be outstanding at the server, which may grant fewer; more wait in the client.
   uint32_t credits = 16;
   // Operations that find no server wait for one up to their deadline. False: they fail with UNAVAILABLE, or UNKNOWN, as soon
@@ -99,9 +104,9 @@ struct ClientOptions {
   uint32_t location_cache_entries = 0;
   // The same, together with other clients of this process: made by MakeLocationCache, and kept by
   // the client for as long as it lives. INVALID_ARGUMENT: both this and location_cache_entries.
-  std::shared_ptr<LocationCache> location_cache;
+  std::shared_ptr<LocationCache> location_cache = {};
   // RDMA only. The device to use, as `kvcli devices` lists it; empty: the one that the route to the server leads over.
-  std::string rdma_device;
+  std::string rdma_device = {};
   // RDMA only. Connects without rdma_cm: the server must run with --connect=tcp. The GID index then is `rdma_gid_index`,
   // or chosen where it is negative.
   bool rdma_connect_by_tcp = false;
@@ -109,7 +114,7 @@ struct ClientOptions {
 };
 
 struct OperationOptions {
-  std::chrono::nanoseconds deadline{0};  // 0: the client's
+  std::chrono::nanoseconds deadline{0};  // 0: the client's; negative: passed already
 };
 
 // When a write takes effect at all. If it does not hold, the write ends as ABORTED (NOT_FOUND where an item was asked for and
@@ -127,7 +132,7 @@ struct Condition {
 };
 
 struct WriteOptions {
-  std::chrono::nanoseconds deadline{0};  // 0: the client's
+  std::chrono::nanoseconds deadline{0};  // 0: the client's; negative: passed already
   Condition condition = {};
   // When the item expires: a time to live from now on, or a moment of Unix time by the server's clock; at most one of them.
   // An item lives for its ttl, and longer by no more than the client's doubt about the server's clock: the time of an exchange
@@ -155,39 +160,39 @@ struct IncrementResult {
 };
 
 struct GetResult {
-  absl::Status status;
-  std::string value;  // unspecified unless status is OK
-  ItemInfo info;
+  absl::Status status = {};
+  std::string value = {};  // unspecified unless status is OK
+  ItemInfo info = {};
 };
 
 struct PutRequest {
-  std::string_view key;
-  std::string_view value;
+  std::string_view key = {};
+  std::string_view value = {};
 };
 
 // What became of an operation that was started.
 struct Completion {
   uint64_t tag = 0;
-  absl::Status status;
-  std::string value;   // GET
-  size_t length = 0;   // GET into a buffer: of the value
-  ItemInfo info;       // GET: of the item. Writes: the version
-  int64_t number = 0;  // INCREMENT: the new value
+  absl::Status status = {};
+  std::string value = {};  // GET
+  size_t length = 0;       // GET into a buffer: of the value
+  ItemInfo info = {};      // GET: of the item. Writes: the version
+  int64_t number = 0;      // INCREMENT: the new value
 };
 
 // How a started operation comes back: `done` is called by Poll or Wait (never by Start... itself); without it they
 // return the completion. `done` may start further operations, and must not call Poll, Wait or anything that blocks.
 struct Async {
   uint64_t tag = 0;
-  std::function<void(Completion& completion)> done;
+  std::function<void(Completion& completion)> done = {};
 };
 
 struct ScanOptions {
-  std::chrono::nanoseconds deadline{0};  // for the whole scan; 0: none
-  std::string_view prefix;               // only keys that begin with it
+  std::chrono::nanoseconds deadline{0};  // for the whole scan; 0: none; negative: passed already
+  std::string_view prefix = {};          // only keys that begin with it
   // Where to go on: what an earlier Scan returned. Empty: from the beginning. A cursor is good for one run of kvd: after a
   // restart it is FAILED_PRECONDITION, for there is nothing left to go on with.
-  std::string cursor;
+  std::string cursor = {};
   // Stops after the bucket in which so many items have been visited. 0: at the end.
   uint64_t count = 0;
 };
@@ -340,10 +345,13 @@ class Client {
   void StartTouch(std::string_view key, Async async, const WriteOptions& options = {});
 
   // Moves what is under way on, calls callbacks, and stores completions that have none in `completions`; returns how many
-  // were stored and called. Never blocks, except for an attempt to connect after the session broke.
+  // were stored and called. Never blocks, except for an attempt to connect after the session broke. Where `completions` has no
+  // room, completions without a callback stay, count as outstanding, and hold up no callbacks.
   size_t Poll(std::span<Completion> completions);
 
-  // As Poll, and blocks until there is at least one completion or `timeout` has passed: 0 then, or if nothing is under way.
+  // As Poll, and blocks until there is at least one completion or `timeout` has passed: 0 then, or if nothing is outstanding.
+  // With no room at all (`Wait({}, ...)`) that is one with a callback: a program whose operations do not all have callbacks must
+  // give room, or what has none will be outstanding for ever.
   size_t Wait(std::span<Completion> completions, std::chrono::nanoseconds timeout);
 
   // Operations that were started and have not come back.

@@ -74,6 +74,7 @@ void AsyncOperations::Begin(Live& live) {
     live.request.header = live.operation->header;
     live.request.key = live.operation->key;
     live.request.payload = live.operation->payload;
+    live.request.deadline_ns = live.operation->deadline_ns;
     if (const auto& buffer = live.operation->buffer; buffer != nullptr) {
       live.request.buffer = buffer;
       live.request.payload = {reinterpret_cast<const char*>(buffer->data()),
@@ -378,13 +379,17 @@ void AsyncOperations::FailWaiting(const absl::Status& why) {
 size_t AsyncOperations::Deliver(std::span<Completion> completions) {
   size_t stored = 0;
   size_t called = 0;
+  size_t without_room = 0;  // at the front; callbacks behind them are not held up
   // Those that callbacks start and that end at once wait for the next call: otherwise this might
   // never return.
-  for (size_t left = done_.size(); left > 0 && !done_.empty(); --left) {
-    AsyncOperation& front = *done_.front();
-    if (!front.async.done && stored == completions.size()) break;
-    const std::unique_ptr<AsyncOperation> operation = std::move(done_.front());
-    done_.pop_front();
+  for (size_t left = done_.size(); left > 0 && without_room < done_.size(); --left) {
+    const auto next = done_.begin() + static_cast<ptrdiff_t>(without_room);
+    if (!(*next)->async.done && stored == completions.size()) {
+      ++without_room;
+      continue;
+    }
+    const std::unique_ptr<AsyncOperation> operation = std::move(*next);
+    done_.erase(next);
     operation->result.tag = operation->async.tag;
     if (operation->async.done) {
       operation->async.done(operation->result);

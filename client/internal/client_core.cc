@@ -38,6 +38,10 @@ absl::Status ClientCore::Forked() {
   return absl::FailedPreconditionError("this client was made before fork(); make one in the child");
 }
 
+absl::Status ClientCore::Over() {
+  return absl::DeadlineExceededError("not begun: its deadline had passed already");
+}
+
 absl::Status ClientCore::Ready(int64_t deadline_ns) {
   if (forked()) [[unlikely]] {
     return Forked();
@@ -101,6 +105,7 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
 absl::Status ClientCore::WithItemByMachine(std::string_view key, const OperationOptions& options,
                                            Begun begun, UseItem use) {
   KVD_RETURN_IF_ERROR(CheckKey(key));
+  if (IsOver(options.deadline)) return Over();
   if (begun.deadline_ns == kDeadlineUnknown) begun.deadline_ns = DeadlineNs(options.deadline);
   const int64_t deadline_ns = begun.deadline_ns;
   ++counted_.gets;
@@ -219,6 +224,7 @@ absl::Status ClientCore::UseGetReply(std::string_view key, const Request& reques
 
 absl::Status ClientCore::Call(Request& request, int64_t deadline_ns) {
   KVD_RETURN_IF_ERROR(Ready(deadline_ns));
+  request.deadline_ns = deadline_ns;
   connection_.requests().Submit(request);
   connection_.Advance();
   Await(std::span(&request, 1), deadline_ns);
@@ -320,7 +326,6 @@ size_t ClientCore::Wait(std::span<Completion> completions, int64_t timeout_ns) {
   for (;;) {
     const size_t count = Poll(completions);
     if (count != 0 || forked() || async_.outstanding() == 0) return count;
-    if (async_.anything_to_deliver()) return 0;  // no room for it
     const int64_t next_ns = std::min(until_ns, async_.next_deadline_ns());
     const absl::Status waited = connection_.Wait(next_ns);
     if (waited.ok()) continue;
@@ -336,6 +341,7 @@ size_t ClientCore::Wait(std::span<Completion> completions, int64_t timeout_ns) {
 
 absl::StatusOr<std::string> ClientCore::Scan(const Client::Visitor& visit,
                                              const ScanOptions& options) {
+  if (IsOver(options.deadline)) return Over();
   const int64_t deadline_ns =
       options.deadline.count() > 0 ? DeadlineNs(options.deadline) : kNoDeadline;
   KVD_RETURN_IF_ERROR(Ready(options.deadline.count() > 0 ? deadline_ns : DeadlineNs({})));

@@ -111,7 +111,12 @@ class ClientCore : Connection::Listener {
   // Ok, or why this client cannot be used, or that there is no server in time.
   absl::Status Ready(int64_t deadline_ns);
 
-  // `value_bytes`: that are sent; of those that are fetched nobody knows yet.
+  // What an application passes as `until - now` once `until` has come: the operation is not begun.
+  static bool IsOver(std::chrono::nanoseconds deadline) { return deadline.count() < 0; }
+  static absl::Status Over();
+
+  // `value_bytes`: that are sent; of those that are fetched nobody knows yet. Not for a deadline
+  // that is over.
   int64_t DeadlineNs(std::chrono::nanoseconds deadline, uint64_t value_bytes = 0) const {
     const int64_t timeout_ns = deadline.count() > 0
                                    ? deadline.count()
@@ -149,7 +154,7 @@ class ClientCore : Connection::Listener {
   [[gnu::always_inline]] bool FindAtOnce(std::string_view key, const OperationOptions& options,
                                          ItemView& item, Begun& begun) {
     Session* const session = connection_.session();
-    if (forked() || session == nullptr || !IsKey(key)) [[unlikely]] {
+    if (forked() || session == nullptr || !IsKey(key) || IsOver(options.deadline)) [[unlikely]] {
       return false;
     }
     const uint64_t hash = session->Hash(key);

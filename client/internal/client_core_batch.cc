@@ -12,6 +12,10 @@ absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys,
   if (keys.size() != results.size()) {
     return absl::InvalidArgumentError("MultiGet: there must be as many results as keys");
   }
+  if (IsOver(options.deadline)) {
+    for (GetResult& result : results) result.status = Over();
+    return absl::OkStatus();
+  }
   bool all_valid = true;
   for (size_t i = 0; i < keys.size(); ++i) {
     all_valid = IsKey(keys[i]) && all_valid;

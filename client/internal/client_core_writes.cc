@@ -40,9 +40,16 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
 
 absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload,
                                uint64_t argument, const WriteOptions& options, Request& request) {
+  if (IsOver(options.deadline)) return Over();
+  // It takes a look at the clock, which a short write with time enough is not to wait for.
+  constexpr size_t kShortBytes = 64 * 1024;
   int64_t deadline_ns = kDeadlineUnknown;
-  if (options.ttl.count() > 0 || !ReadyAtOnce()) {
+  if (options.deadline.count() != 0 || payload.size() > kShortBytes) {
     deadline_ns = DeadlineNs(options.deadline, payload.size());
+    request.deadline_ns = deadline_ns;
+  }
+  if (options.ttl.count() > 0 || !ReadyAtOnce()) {
+    if (deadline_ns == kDeadlineUnknown) deadline_ns = DeadlineNs(options.deadline);
     KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
   }
   KVD_RETURN_IF_ERROR(Prepare(opcode, key, payload, options, request.header));
@@ -71,11 +78,16 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
                                                const WriteOptions& options) {
   std::vector<absl::Status> statuses(requests.size());
   uint64_t bytes = 0;
+  if (IsOver(options.deadline)) {
+    std::fill(statuses.begin(), statuses.end(), Over());
+    return statuses;
+  }
   for (const Request& request : requests) bytes += request.payload.size();
   const int64_t deadline_ns = DeadlineNs(options.deadline, bytes);
   const absl::Status ready = ReadyToWrite(options, deadline_ns);
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& request = requests[i];
+    request.deadline_ns = deadline_ns;
     statuses[i] =
         ready.ok() ? Prepare(opcode, request.key, request.payload, options, request.header) : ready;
     if (statuses[i].ok()) connection_.requests().Submit(request);
@@ -99,6 +111,7 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
 
 absl::Status ClientCore::GetAndTouch(std::string_view key, std::string& value, ItemInfo* info,
                                      const WriteOptions& options) {
+  if (IsOver(options.deadline)) return Over();
   const int64_t deadline_ns = DeadlineNs(options.deadline);
   KVD_RETURN_IF_ERROR(ReadyToWrite(options, deadline_ns));
   Request request;
@@ -131,15 +144,14 @@ void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_vie
                             uint64_t argument, Async async, const WriteOptions& options) {
   auto operation = std::make_unique<AsyncOperation>();
   operation->async = std::move(async);
-  if (absl::Status status =
-          forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
-      !status.ok()) {
-    return this->async().Refuse(std::move(operation), std::move(status));
-  }
+  absl::Status status =
+      forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
+  if (status.ok() && IsOver(options.deadline)) status = Over();
+  if (!status.ok()) return this->async().Refuse(std::move(operation), std::move(status));
+  operation->deadline_ns = DeadlineNs(options.deadline, payload.size());
   operation->header.argument = argument;
   operation->key = key;
   operation->payload = payload;
-  operation->deadline_ns = DeadlineNs(options.deadline, payload.size());
   async_.Start(std::move(operation));
 }
 
@@ -149,9 +161,9 @@ void ClientCore::StartGet(std::string_view key, const std::span<char>* into,
   auto operation = std::make_unique<AsyncOperation>();
   operation->async = std::move(async);
   operation->is_get = true;
-  if (absl::Status status = forked() ? Forked() : CheckKey(key); !status.ok()) {
-    return this->async().Refuse(std::move(operation), std::move(status));
-  }
+  absl::Status status = forked() ? Forked() : CheckKey(key);
+  if (status.ok() && IsOver(options.deadline)) status = Over();
+  if (!status.ok()) return this->async().Refuse(std::move(operation), std::move(status));
   operation->key = key;
   operation->buffer = std::move(buffer);
   if (into != nullptr) {
@@ -173,6 +185,7 @@ void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory
       forked() ? Forked() : Prepare(Opcode::kPut, key, payload, options, operation->header);
   if (status.ok() && bytes > buffer->size())
     status = absl::InvalidArgumentError("more bytes than the buffer has");
+  if (status.ok() && IsOver(options.deadline)) status = Over();
   if (!status.ok()) return this->async().Refuse(std::move(operation), std::move(status));
   operation->key = key;
   operation->buffer = std::move(buffer);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
 namespace kvd {
@@ -79,28 +80,39 @@ absl::Status RequestQueue::Pump() {
 }
 
 absl::Status RequestQueue::Send() {
+  int64_t now_ns = 0;  // not looked at yet
   while (!waiting_.empty()) {
     const Waiting next = waiting_.front();
-    const absl::Status sent = SendOne(next);
+    const absl::Status sent = SendOne(next, now_ns);
     if (sent.ok()) [[likely]] {
       waiting_.pop_front();
       continue;
     }
-    if (absl::IsResourceExhausted(sent) && channel_->status().ok()) {
-      if (!next.request->status.ok()) {  // no memory to stage it in
-        waiting_.pop_front();
-        Finish(*next.request, std::exchange(next.request->status, absl::OkStatus()));
-        continue;
-      }
-      return absl::OkStatus();  // no credit
+    if (!next.request->status.ok() && channel_->status().ok()) {  // this one cannot be sent
+      waiting_.pop_front();
+      Finish(*next.request, std::exchange(next.request->status, absl::OkStatus()));
+      continue;
     }
-    return sent;
+    // What it waits for is a credit.
+    return absl::IsResourceExhausted(sent) && channel_->status().ok() ? absl::OkStatus() : sent;
   }
   return absl::OkStatus();
 }
 
-absl::Status RequestQueue::SendOne(const Waiting& waiting) {
+// `now_ns`: 0, or as the clock said.
+bool RequestQueue::TooLate(const Waiting& waiting, int64_t& now_ns) {
+  if (waiting.id != 0) return false;  // it has been sent before
+  if (now_ns == 0) now_ns = RealClock::Get().NowMonotonicNs();
+  if (now_ns < waiting.request->deadline_ns) return false;
+  waiting.request->status =
+      absl::DeadlineExceededError("not sent, and without effect: its deadline had passed by then");
+  return true;
+}
+
+absl::Status RequestQueue::SendOne(const Waiting& waiting, int64_t& now_ns) {
   Request& request = *waiting.request;
+  if (request.deadline_ns != 0 && TooLate(waiting, now_ns)) [[unlikely]]
+    return request.status;
   // A session has no more requests outstanding than credits, whatever else the channel could take.
   if (sent_.size() >= channel_->welcome().credits) return absl::ResourceExhaustedError("no credit");
   RequestHeader header = request.header;
@@ -124,6 +136,11 @@ absl::Status RequestQueue::SendOne(const Waiting& waiting) {
     header.pull_address = source.address;
     header.pull_key = source.key;
     frame.payload = {};
+    now_ns = 0;  // the copy, or the registration, has taken its time
+    if (request.deadline_ns != 0 && TooLate(waiting, now_ns)) {
+      if (!staged.bytes.empty()) Unstage(staged);
+      return request.status;
+    }
   }
   if (absl::Status sent = channel_->Send(frame); !sent.ok()) {
     if (!staged.bytes.empty()) Unstage(staged);

@@ -25,10 +25,11 @@ struct Request {
   std::string_view payload;
   // The buffer that the payload begins, so that it need not be copied for the server to pull it; or null.
   std::shared_ptr<BufferMemory> buffer;
+  int64_t deadline_ns = 0;  // monotonic; not sent any more from then on. 0: sent whenever it can be
   void* owner = nullptr;  // not null: the request is handed back by TakeFinished
 
   // Once done. Ok: answered, by `reply` and `reply_payload`, whatever they say. Unknown: a write that was sent, and whose
-  // answer was lost. Others: it was not executed.
+  // answer was lost. Others: it was not executed (DeadlineExceeded: nor sent, its deadline had passed).
   bool done = true;
   absl::Status status;
   ReplyHeader reply{};
@@ -95,7 +96,8 @@ class RequestQueue {
   };
 
   absl::Status Send();
-  absl::Status SendOne(const Waiting& waiting);
+  absl::Status SendOne(const Waiting& waiting, int64_t& now_ns);
+  bool TooLate(const Waiting& waiting, int64_t& now_ns);
   absl::StatusOr<TransferBuffer> Stage(std::string_view payload);
   void Unstage(const TransferBuffer& staged);
   absl::Status TakeReplies();

@@ -95,6 +95,26 @@ TEST_CASE_METHOD(Fixture,
 }
 
 TEST_CASE_METHOD(
+    Fixture, "Client: a completion that finds no room holds up neither callbacks nor Wait's time") {
+  client->StartGet("", Async{1, {}});  // refused, so it has come back already
+  int called = 0;
+  client->StartIncrement("n", 1, Async{2, [&](Completion& completion) {
+                                         CHECK(completion.status == absl::OkStatus());
+                                         ++called;
+                                       }});
+  CHECK(client->Wait({}, seconds(60)) == 1);
+  CHECK(called == 1);
+  CHECK(client->outstanding() == 1);
+  const auto before = std::chrono::steady_clock::now();
+  CHECK(client->Wait({}, milliseconds(50)) == 0);
+  CHECK(std::chrono::steady_clock::now() - before >= milliseconds(50));
+  Completion completion;
+  CHECK(client->Wait(std::span(&completion, 1), seconds(60)) == 1);
+  CHECK(completion.tag == 1);
+  CHECK(client->outstanding() == 0);
+}
+
+TEST_CASE_METHOD(
     Fixture, "Client: every kind of operation can be started, and blocking ones come in between") {
   client->StartPut("a", "1", Async{1, {}});
   client->StartAppend("a", "2", Async{2, {}});

@@ -439,4 +439,100 @@ TEST_CASE("Client: what is read one-sidedly is not evicted before what nobody re
   CHECK(evicted > 7'000);
 }
 
+// This is compiled with -Wmissing-field-initializers as an error.
+TEST_CASE_METHOD(Fixture, "Client: what takes options takes those that are named, and no others") {
+  ClientOptions options{.deadline = seconds(60)};
+  const auto other = kvd.Connect(options);
+  KVD_REQUIRE_OK(other->Put("k", "v", {.ttl = seconds(1000)}));
+  CHECK(other->Get("k", {.deadline = seconds(60)}).value() == "v");
+  KVD_REQUIRE_CODE(other->Put("k", "v", {.condition = Condition::IfAbsent()}), kAborted);
+  int visited = 0;
+  const auto count = [&visited](auto, auto, auto&) { return ++visited > 0; };
+  KVD_REQUIRE_OK(other->Scan(count, {.prefix = "k"}));
+  CHECK(visited == 1);
+  other->StartGet("k", {.tag = 7});
+  Completion completion{.tag = 1};
+  CHECK(other->Wait(std::span(&completion, 1), seconds(60)) == 1);
+  CHECK(completion.tag == 7);
+  CHECK(PutRequest{.key = "k"}.value.empty());
+  CHECK(GetResult{.status = absl::OkStatus()}.value.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "Client: an operation whose deadline had passed is not begun") {
+  KVD_REQUIRE_OK(client->Put("k", "1"));
+  const Buffer buffer = client->AllocateBuffer(100'000).value();
+  const uint64_t requests = client->counters().requests;
+  OperationOptions over;
+  over.deadline = std::chrono::nanoseconds(-1);
+  WriteOptions write_over;
+  write_over.deadline = seconds(-3600);
+  std::string value;
+  KVD_REQUIRE_CODE(client->Get("k", value, nullptr, over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->GetInto("k", buffer.bytes(), over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->GetInto("k", buffer, over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Exists("k", over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Ping(over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Stats(over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Flush("", over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Put("k", "2", write_over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->PutFrom("k", buffer, buffer.size(), write_over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Delete("k", write_over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Increment("k", 1, write_over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Append("k", "2", write_over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->Touch("k", write_over), kDeadlineExceeded);
+  KVD_REQUIRE_CODE(client->GetAndTouch("k", value, nullptr, write_over), kDeadlineExceeded);
+  const std::vector<std::string_view> keys = {"k", "k"};
+  std::vector<GetResult> results(2);
+  KVD_REQUIRE_OK(client->MultiGet(keys, results, over));
+  for (const GetResult& result : results) KVD_REQUIRE_CODE(result.status, kDeadlineExceeded);
+  for (const auto& put : client->MultiPut(std::vector<PutRequest>{{"k", "2"}}, write_over)) {
+    KVD_REQUIRE_CODE(put, kDeadlineExceeded);
+  }
+  for (const auto& status : client->MultiDelete(keys, write_over)) {
+    KVD_REQUIRE_CODE(status, kDeadlineExceeded);
+  }
+  ScanOptions scan;
+  scan.deadline = seconds(-1);
+  KVD_REQUIRE_CODE(client->Scan([](auto, auto, auto&) { return true; }, scan), kDeadlineExceeded);
+  int came_back = 0;
+  const Async counted{0, [&came_back](Completion& completion) {
+                        CHECK(absl::IsDeadlineExceeded(completion.status));
+                        ++came_back;
+                      }};
+  client->StartGet("k", counted, over);
+  client->StartPut("k", "2", counted, write_over);
+  client->StartPutFrom("k", buffer, 1, counted, write_over);
+  while (client->outstanding() != 0) client->Wait({}, seconds(60));
+  CHECK(came_back == 3);
+  CHECK(client->counters().requests == requests);
+  CHECK(Value("k") == "1");
+}
+
+TEST_CASE_METHOD(Fixture, "Client: a write whose time is over before it is sent is not sent") {
+  KVD_REQUIRE_OK(client->Put("k", "1"));
+  const Buffer buffer = client->AllocateBuffer(100'000).value();
+  const uint64_t requests = client->counters().requests;
+  WriteOptions options;
+  options.deadline = std::chrono::nanoseconds(1);
+  std::vector<absl::Status> statuses;
+  statuses.push_back(client->Put("k", "2", options).status());
+  statuses.push_back(client->Put("k", std::string(1 << 20, 'x'), options).status());
+  statuses.push_back(client->PutFrom("k", buffer, buffer.size(), options).status());
+  statuses.push_back(client->Delete("k", options));
+  statuses.push_back(client->MultiPut(std::vector<PutRequest>{{"k", "2"}}, options)[0].status());
+  const Async noted{0,
+                    [&statuses](Completion& completion) { statuses.push_back(completion.status); }};
+  client->StartPut("k", "2", noted, options);
+  client->StartPutFrom("k", buffer, buffer.size(), noted, options);
+  while (client->outstanding() != 0) client->Wait({}, seconds(60));
+  CHECK(statuses.size() == 7);
+  for (const absl::Status& status : statuses) {
+    KVD_REQUIRE_CODE(status, kDeadlineExceeded);
+    CHECK_THAT(std::string(status.message()), Contains("not sent"));
+  }
+  CHECK(client->counters().requests == requests);
+  CHECK(Value("k") == "1");
+  CHECK_FALSE(buffer.busy());
+}
+
 }  // namespace kvd::test

@@ -42,6 +42,7 @@ class FakeChannel : public ClientChannel {
   absl::Status status() override { return status_; }
 
   absl::StatusOr<TransferBuffer> Allocate(size_t bytes) override {
+    if (on_allocate) on_allocate();
     if (allocations_fail) return absl::ResourceExhaustedError("no memory");
     const uint32_t key = next_key_++;
     auto& memory = buffers_[key];
@@ -53,6 +54,7 @@ class FakeChannel : public ClientChannel {
     buffers_[key] = nullptr;
     return TransferBuffer{std::span(pages->base(), pages->length_bytes()), key * uint64_t{1000}, key};
   }
+  std::function<void()> on_allocate;
   void Free(const TransferBuffer& buffer) override {
     frees_unknown += buffers_.erase(buffer.key) == 1 ? 0 : 1;
   }

@@ -2,10 +2,13 @@
 // used twice.
 #include "client/internal/request_queue.h"
 
+#include <sched.h>
+
 #include <deque>
 #include <memory>
 #include <string>
 
+#include "common/base/clock.h"
 #include "tests/support/status_testing.h"
 #include "tests/support/test.h"
 #include "tests/unit/client/internal/fake_channel.h"
@@ -125,6 +128,58 @@ TEST_CASE_METHOD(Fixture, "RequestQueue: the largest payload that fits is not st
   AnswerAll();
   KVD_REQUIRE_OK(Put(std::string(channel.welcome().frame_bytes - sizeof(RequestHeader) - 3, 'x')));
   CHECK(channel.buffers() == 0);
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: what is too late is not sent, also if its copy took that long") {
+  AnswerAll();
+  const auto now_ns = [] { return RealClock::Get().NowMonotonicNs(); };
+  const std::string large(50000, 'x');
+  Request late;
+  late.header = Header(Opcode::kPut);
+  late.key = "key";
+  late.payload = "value";
+  late.deadline_ns = now_ns();
+  Request copied;
+  copied.header = Header(Opcode::kPut);
+  copied.key = "key";
+  copied.payload = large;
+  copied.deadline_ns = now_ns() + 20'000'000;
+  channel.on_allocate = [&] {
+    while (now_ns() < copied.deadline_ns) sched_yield();
+  };
+  Request in_time;
+  in_time.header = Header(Opcode::kPut);
+  in_time.key = "key";
+  in_time.deadline_ns = INT64_MAX;
+  for (Request* request : {&late, &copied, &in_time}) queue.Submit(*request);
+  KVD_REQUIRE_OK(queue.Pump());
+  for (Request* request : {&late, &copied, &in_time}) REQUIRE(request->done);
+  KVD_REQUIRE_CODE(late.status, kDeadlineExceeded);
+  KVD_REQUIRE_CODE(copied.status, kDeadlineExceeded);
+  CHECK_THAT(std::string(copied.status.message()), Contains("not sent"));
+  KVD_REQUIRE_OK(in_time.status);
+  REQUIRE(channel.sent.size() == 1);
+  CHECK(channel.sent[0].payload.empty());
+}
+
+TEST_CASE_METHOD(Fixture,
+                 "RequestQueue: a repeat is sent whatever its deadline: it has been sent before") {
+  Request request;
+  request.header = Header(Opcode::kPut);
+  request.key = "key";
+  request.deadline_ns = INT64_MAX;
+  queue.Submit(request);
+  KVD_REQUIRE_OK(queue.Pump());
+  queue.Detach();
+  request.deadline_ns = 1;
+  FakeChannel next(region, true);
+  queue.Attach(next, nullptr, true);
+  KVD_REQUIRE_OK(queue.Pump());
+  CHECK(next.sent.size() == 1);
+  CHECK_FALSE(request.done);
+  CHECK(queue.Withdraw(request) == RequestQueue::Progress::kSent);
+  queue.Detach();
 }
 
 TEST_CASE_METHOD(Fixture, "RequestQueue: a staging buffer outlives the deadline of its call") {
