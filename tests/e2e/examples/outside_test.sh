@@ -34,13 +34,24 @@ talks() {
   said=$("$1" "shm:$work/kvd.sock") && [[ $said == hello ]]
 }
 
+# The program names the library by its name: it is found by the rpath, whatever the directory, and where it has been moved to.
+found_by_name() {
+  (cd / && talks "$1") || return 1
+  mkdir -p "$work/elsewhere" && mv "$work/kvd/bazel-bin/client/libkvd_client.so" "$work/elsewhere/" &&
+    (cd / && LD_LIBRARY_PATH=$work/elsewhere talks "$1")
+  local found=$?
+  mv "$work/elsewhere/libkvd_client.so" "$work/kvd/bazel-bin/client/"
+  return $found
+}
+
 by_command() {
-  cd "$work/project" && mkdir -p bin && KVD=../kvd bash -euc "$(shown 'g++ -std=c++20')" && talks ./hello
+  cd "$work/project" && mkdir -p bin && KVD=../kvd bash -euc "$(shown 'g++ -std=c++20')" && talks ./hello &&
+    found_by_name "$work/project/hello"
 }
 
 by_cmake() {
   cd "$work/project" && shown '# CMakeLists.txt' >CMakeLists.txt && cmake -S . -B build -DKVD="$work/kvd" &&
-    cmake --build build && talks build/hello
+    cmake --build build && talks build/hello && found_by_name "$work/project/build/hello"
 }
 
 mkdir -p "$work/kvd/client" "$work/kvd/bazel-bin/client" "$work/project"
