@@ -17,8 +17,9 @@
 //                      or cursor; INCREMENT of what is no number
 //   OUT_OF_RANGE       value over the server's --max_value, or over the  no                          application
 //                      buffer; INCREMENT beyond 64 bits
-//   RESOURCE_EXHAUSTED the region is full; nothing was changed. Or this  after deletes               operator
-//                      process has no memory to register
+//   RESOURCE_EXHAUSTED the region is full; nothing was changed           after deletes               operator
+//                      or: no memory to register in this process, or     after giving up buffers     application
+//                      64 buffers, 16 GiB in this session; not sent
 //   DEADLINE_EXCEEDED  not done in time; a write may still take effect,  reads yes, writes: see below application
 //                      unless the message says that it was not sent
 //   UNAVAILABLE        no server there, it went away, or it is full      yes, with back-off          operator
@@ -274,7 +275,7 @@ class Client {
   absl::StatusOr<size_t> GetInto(std::string_view key, const Buffer& buffer, const OperationOptions& options = {});
 
   // Memory for values of up to `bytes`. RESOURCE_EXHAUSTED, when it is first used: a limit of this process (memlock over RDMA,
-  // 64 buffers and 16 GiB per session).
+  // 64 buffers and 16 GiB per session, of which a Put of a long value takes one for itself).
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes);
 
   // One-sided, like Get, without copying the value out.

@@ -68,6 +68,22 @@ TEST_CASE_METHOD(Fixture, "Buffer: a value of any length comes into it and goes 
   }
 }
 
+TEST_CASE_METHOD(Fixture, "Buffer: a session has 64, and a Put of a long value takes one of them") {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < 64; ++i) {
+    buffers.push_back(client->AllocateBuffer(100'000).value());
+    KVD_REQUIRE_OK(client->PutFrom("k", buffers.back(), buffers.back().size()));
+  }
+  const uint64_t requests = client->counters().requests;
+  KVD_REQUIRE_CODE(client->Put("long", std::string(1 << 20, 'x')), kResourceExhausted);
+  CHECK(client->counters().requests == requests);
+  KVD_REQUIRE_OK(client->Put("short", "v"));
+  buffers.pop_back();
+  KVD_REQUIRE_OK(client->Put("long", std::string(1 << 20, 'x')));
+  KVD_REQUIRE_CODE(client->PutFrom("k", client->AllocateBuffer(100'000).value(), 100'000),
+                   kResourceExhausted);
+}
+
 TEST_CASE_METHOD(Fixture, "Buffer: what does not fit is refused, and no buffer is none") {
   const Buffer buffer = client->AllocateBuffer(1000).value();
   KVD_REQUIRE_OK(client->Put("k", std::string(1001, 'x')));
