@@ -223,8 +223,8 @@ class BufferMemory;
 class ClientFactory;
 
 // Memory that values are read into and written from without a copy in between. It is registered with each session that it is
-// used in, once, and outlives them. A handle; give it up (or the client) whenever you like: memory that an operation still
-// needs stays until that has ended.
+// used in, once, and outlives them. Several clients may use it in turn, from one thread at a time. A handle; give it up (or the
+// client) whenever you like: memory that an operation still needs stays until that has ended.
 class Buffer {
  public:
   Buffer() = default;  // of no bytes

@@ -1,5 +1,7 @@
 #include "client/internal/buffer_memory.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/layout/item.h"
@@ -19,17 +21,25 @@ absl::StatusOr<std::shared_ptr<BufferMemory>> BufferMemory::Create(size_t bytes)
 }
 
 BufferMemory::~BufferMemory() {
-  const std::shared_ptr<Registrar> registrar = registrar_.lock();
-  if (registrar == nullptr || registrar->fork_generation != ForkGeneration()) return;
-  registrar->channel->Free(registration_);
+  for (const Registration& registration : registrations_) {
+    const std::shared_ptr<Registrar> registrar = registration.registrar.lock();
+    if (registrar == nullptr || registrar->fork_generation != ForkGeneration()) continue;
+    registrar->channel->Free(registration.buffer);
+  }
 }
 
 absl::StatusOr<TransferBuffer> BufferMemory::RegisterWith(const std::shared_ptr<Registrar>& registrar) {
-  if (registrar_.lock() != registrar) {
-    KVD_ASSIGN_OR_RETURN(registration_, registrar->channel->Register(pages_));
-    registrar_ = registrar;
+  const auto found = std::find_if(
+      registrations_.begin(), registrations_.end(),
+      [&](const Registration& registration) { return registration.registrar.lock() == registrar; });
+  TransferBuffer buffer;
+  if (found != registrations_.end()) {
+    buffer = found->buffer;
+  } else {
+    KVD_ASSIGN_OR_RETURN(buffer, registrar->channel->Register(pages_));
+    std::erase_if(registrations_, [](const Registration& registration) { return registration.registrar.expired(); });
+    registrations_.push_back({registrar, buffer});
   }
-  TransferBuffer buffer = registration_;
   buffer.bytes = buffer.bytes.subspan(kHeadroomBytes, size_);
   buffer.address += kHeadroomBytes;
   return buffer;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/internal/fork_guard.h"
@@ -30,8 +31,8 @@ class BufferMemory {
   // Room for a value of `bytes` (not 0). ResourceExhausted: no memory.
   static absl::StatusOr<std::shared_ptr<BufferMemory>> Create(size_t bytes);
 
-  // Takes the registration back, if its session still lives: blocks as ClientChannel::Free. In a child of fork() the session is
-  // the parent's, and nothing is taken from it.
+  // Takes its registrations back, with sessions that still live: blocks as ClientChannel::Free. In a child of fork() the sessions
+  // are the parent's, and nothing is taken from them.
   ~BufferMemory();
   BufferMemory(const BufferMemory&) = delete;
   BufferMemory& operator=(const BufferMemory&) = delete;
@@ -57,8 +58,13 @@ class BufferMemory {
 
   std::shared_ptr<SharedPages> pages_;
   size_t size_;
-  std::weak_ptr<Registrar> registrar_;
-  TransferBuffer registration_;  // with it, of all pages
+
+  // One for each session that it is used in, of all pages; several where several clients use it.
+  struct Registration {
+    std::weak_ptr<Registrar> registrar;
+    TransferBuffer buffer;
+  };
+  std::vector<Registration> registrations_;
 };
 
 }  // namespace kvd

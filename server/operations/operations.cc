@@ -228,8 +228,10 @@ bool Operations::BeginPulled(const RequestView& request, uint64_t hash, Reservat
     outcome = TooLarge(request.header);
     return false;
   }
-  const StoreResult reserved = shard_.Reserve(request.key, hash, request.header.value_len,
-                                              reservation, OptionsOf(request.header));
+  StoreOptions options = OptionsOf(request.header);
+  options.joins = request.header.opcode != static_cast<uint8_t>(Opcode::kPut);
+  const StoreResult reserved =
+      shard_.Reserve(request.key, hash, request.header.value_len, reservation, options);
   if (reserved.status == StoreStatus::kOk) return true;
   outcome = OfWrite(request.header, reserved);
   return false;

@@ -174,6 +174,8 @@ class Shard {
     return expiry_unix_us != 0 && expiry_unix_us <= now_unix_us_;
   }
   // Whether the condition holds: kOk, or the answer to the write.
+  std::optional<RegionOffset> RoomBeside(const Target& target, uint64_t bytes,
+                                         const StoreOptions& options);
   StoreResult Judge(const StoreOptions& options, const Target& target) const;
 
   // Makes `content` the key's item, in place or out of place. `content` does not lie in the item

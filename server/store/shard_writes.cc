@@ -222,19 +222,32 @@ void Shard::Erase(BucketChain& chain, SlotPlace place, bool bring_home) {
   if (was_local && bring_home) BringHome(chain);
 }
 
+// Always in the heap: a bucket's local space is known by its slots, and a reservation has none. The
+// old value stays until the new one has arrived, and a write that asks for it finds it then. Only
+// where nothing else makes room for one that does not, the old value may go before.
+std::optional<RegionOffset> Shard::RoomBeside(const Target& target, uint64_t bytes,
+                                              const StoreOptions& options) {
+  pinned_ = target.place ? target.chain.SlotAt(*target.place) : kEmptySlot;
+  std::optional<RegionOffset> at = AllocateMakingRoom(std::nullopt, bytes);
+  const bool needs_old = options.condition != WriteCondition::kNone || options.joins;
+  if (!at && pinned_ != kEmptySlot && !needs_old) {
+    pinned_ = kEmptySlot;
+    at = AllocateMakingRoom(std::nullopt, bytes);
+  }
+  pinned_ = kEmptySlot;
+  return at;
+}
+
 StoreResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_len,
                            Reservation& reservation, const StoreOptions& options) {
-  if (options.condition != WriteCondition::kNone) {
-    const StoreResult judged = Judge(options, Locate(key, hash));
-    if (judged.status != StoreStatus::kOk) return judged;
-  }
+  const Target target = Locate(key, hash);
+  if (const StoreResult judged = Judge(options, target); judged.status != StoreStatus::kOk)
+    return judged;
   ReserveExpiry(options.extras.expiry_unix_us);
   const ItemShape shape{key.size(), value_len, options.extras.flags()};
-  pinned_ = kEmptySlot;
-  // Always in the heap: a bucket's local space is known by its slots, and a reservation has none.
   const std::optional<RegionOffset> at =
       value_len > region_.bytes() ? std::nullopt
-                                  : AllocateMakingRoom(std::nullopt, shape.occupied_bytes());
+                                  : RoomBeside(target, shape.occupied_bytes(), options);
   if (!at) return NoSpace();
   reservation.value = items_.Prepare(*at, key, value_len, options.extras);
   reservation.key = items_.KeyAt(*at);

@@ -35,6 +35,7 @@ enum class WriteCondition : uint8_t {
 struct StoreOptions {
   WriteCondition condition = WriteCondition::kNone;
   uint64_t version = 0;  // kIfVersion: the one that it must have
+  bool joins = false;    // what is written is put to the value that is there
   ItemExtras extras;     // of the item that is written
 };
 

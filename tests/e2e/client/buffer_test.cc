@@ -45,6 +45,25 @@ std::string_view In(const Buffer& buffer, size_t length) { return {buffer.data()
 
 }  // namespace
 
+// A session has 64 registrations: a buffer that took one at each change of clients would soon have
+// them all.
+TEST_CASE_METHOD(Fixture, "Buffer: of two clients that use it in turn, each registers it once") {
+  const auto other = kvd.Connect();
+  const Buffer buffer = client->AllocateBuffer(1 << 20).value();
+  for (int i = 0; i < 100; ++i) {
+    Client& writer = i % 2 == 0 ? *client : *other;
+    Client& reader = i % 2 == 0 ? *other : *client;
+    const std::string value = Bytes(10'000);
+    std::memcpy(buffer.data(), value.data(), value.size());
+    KVD_REQUIRE_OK(writer.PutFrom("k", buffer, value.size()));
+    std::memset(buffer.data(), 0, value.size());
+    CHECK(reader.GetInto("k", buffer).value() == value.size());
+    CHECK(In(buffer, value.size()) == value);
+  }
+  KVD_REQUIRE_OK(client->Put("large", Bytes(1 << 20)));
+  KVD_REQUIRE_OK(other->Put("large", Bytes(1 << 20)));
+}
+
 TEST_CASE_METHOD(Fixture, "Buffer: a value of any length comes into it and goes out of it") {
   const Buffer buffer = client->AllocateBuffer(8 << 20).value();
   CHECK(buffer.size() == 8 << 20);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -533,6 +534,28 @@ TEST_CASE_METHOD(Fixture, "Client: a write whose time is over before it is sent 
   CHECK(client->counters().requests == requests);
   CHECK(Value("k") == "1");
   CHECK_FALSE(buffer.busy());
+
+// Each poller has half of the memory, and the values are a quarter of it.
+TEST_CASE("Client: a write that asks for its item is not the one for which that item is evicted") {
+  KvdUnderTest kvd({"--memory=16m", "--max_value=4m", "--pollers=2", "--evict=lru"});
+  const auto client = kvd.Connect();
+  std::map<std::string, std::string> held;
+  for (int i = 0; i < 60; ++i) {
+    const std::string key = "k" + std::to_string(i % 3);
+    const std::string value(4 << 20, static_cast<char>('a' + i % 26));
+    std::string before;
+    const bool there = client->Get(key, before).ok();
+    if (there) CHECK(before == held[key]);
+    const absl::Status put =
+        client->Put(key, value, there ? With(Condition::IfPresent()) : WriteOptions()).status();
+    if (put.ok()) {
+      held[key] = value;
+      continue;
+    }
+    // No room: then nothing has changed, above all not the item.
+    KVD_REQUIRE_CODE(put, kResourceExhausted);
+    CHECK(client->Get(key).value() == before);
+  }
 }
 
 }  // namespace kvd::test
