@@ -18,9 +18,9 @@ namespace kvd {
 class SocketClaim {
  public:
   // With a holder that was killed, or exits: the kernel drops its lock only after it has taken the
-  // memory back, which takes seconds for many gigabytes.
+  // memory back: about a second for each gigabyte on a busy machine.
   struct Patience {
-    int64_t for_dying_ns = 10'000'000'000;
+    int64_t for_dying_ns = 60'000'000'000;
     std::function<void(const std::string& line)> log = {};  // one line, if it has to wait
     std::function<bool()> cancelled = {};                   // true: it waits no longer
   };
