@@ -534,6 +534,7 @@ TEST_CASE_METHOD(Fixture, "Client: a write whose time is over before it is sent 
   CHECK(client->counters().requests == requests);
   CHECK(Value("k") == "1");
   CHECK_FALSE(buffer.busy());
+}
 
 // Each poller has half of the memory, and the values are a quarter of it.
 TEST_CASE("Client: a write that asks for its item is not the one for which that item is evicted") {
