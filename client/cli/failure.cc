@@ -23,7 +23,9 @@ constexpr CodeText kCodes[] = {
     {StatusCode::kAborted, ExitCode::kNotFound, "get the key again, and decide again"},
     {StatusCode::kInvalidArgument, ExitCode::kUsage, ""},  // see the help
     {StatusCode::kOutOfRange, ExitCode::kRefused,
-     "store less under one key, or start kvd with a larger --max_value"},
+     "store less under one key, or start kvd with a larger --max_value, and where that is a "
+     "quarter "
+     "of --memory already, with more of that"},
     {StatusCode::kResourceExhausted, ExitCode::kRefused,
      "delete what is not needed, or start kvd with a larger --memory or with --evict=lru"},
     {StatusCode::kDeadlineExceeded, ExitCode::kDeadline,
@@ -71,10 +73,15 @@ void ReplaceAll(std::string_view from, std::string_view to, std::string& text) {
 Failure StoreFailure(const absl::Status& status, std::string_view command) {
   const CodeText& text = TextOf(status.code());
   if (text.exit == ExitCode::kUsage) return UsageFailure(ToStd(status.message()), command);
+  // Who pings has seen that it does not answer.
+  const std::string_view advice =
+      command == "ping" && status.code() == StatusCode::kDeadlineExceeded
+          ? "allow more with --deadline, or see whether kvd runs and what keeps it busy"
+          : text.advice;
   // Of an operation only a key can be missing; which one is in what was asked.
   const std::string_view wrong =
       status.code() == StatusCode::kNotFound ? "not found" : ToStd(status.message());
-  return {text.exit, WithAdvice(wrong, text.advice)};
+  return {text.exit, WithAdvice(wrong, advice)};
 }
 
 bool IsRdmaTarget(std::string_view target) {

@@ -16,10 +16,9 @@ absl::Status NoRoom(bool server_evicts) {
                       "kvd with a larger --memory or fewer "
                       "--pollers"
                     : "no room in kvd's memory, and it evicts nothing (--evict=none): a value "
-                      "takes one run of memory, the longest free "
-                      "one is largest_free_run_bytes of the statistics; delete something, or start "
-                      "kvd with a larger --memory, or with "
-                      "--evict=lru");
+                      "takes one run of memory, and 'kvcli stat largest_free_run_bytes' prints how "
+                      "long the longest free one is; delete something, or start kvd with a larger "
+                      "--memory, or with --evict=lru");
 }
 
 }  // namespace
@@ -79,8 +78,16 @@ absl::Status StatusOfWithdrawn(RequestQueue::Progress progress, uint8_t opcode,
                                const absl::Status& away) {
   switch (progress) {
     case RequestQueue::Progress::kSent:
-      return absl::DeadlineExceededError(
-          "sent, and not answered in time; a write may still take effect");
+      if (IsWrite(opcode)) {
+        return absl::DeadlineExceededError(
+            "sent, and not answered in time; it may still take effect: get the key before you try "
+            "again");
+      }
+      if (opcode == static_cast<uint8_t>(Opcode::kFlush)) {
+        return absl::DeadlineExceededError(
+            "sent, and not answered in time; it may still take effect, and may be done again");
+      }
+      return absl::DeadlineExceededError("sent, and not answered in time");
     case RequestQueue::Progress::kUnanswered:
       if (!IsWrite(opcode)) break;
       return absl::UnknownError(

@@ -35,6 +35,13 @@ TEST_CASE("Failure: every code of the library has its exit code and an advice") 
   }
 }
 
+TEST_CASE("Failure: who pings in vain is not told to ping") {
+  const absl::Status late = absl::DeadlineExceededError("late");
+  CHECK_THAT(StoreFailure(late, "stat").text, Catch::Contains("'kvcli ping'"));
+  CHECK_THAT(StoreFailure(late, "ping").text,
+             !Catch::Contains("'kvcli ping'") && Catch::Contains("--deadline"));
+}
+
 TEST_CASE("Failure: advice that a status brings is kept") {
   CHECK(StoreFailure(absl::ResourceExhaustedError("full; wait")).text == "full; wait");
   CHECK(StoreFailure(absl::ResourceExhaustedError("full")).text ==

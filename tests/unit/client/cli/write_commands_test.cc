@@ -76,12 +76,14 @@ TEST_CASE("put: what is longer than the server takes is not read to its end") {
   CHECK(taken == 2097153);
   CHECK(result.err ==
         "kvcli: put k: value of more than 2097152 bytes > --max_value 2097152 on the server; store "
-        "less under one key, or start kvd with a larger --max_value\n");
+        "less under one key, or start kvd with a larger --max_value, and where that is a quarter "
+        "of --memory already, with more of that\n");
   result = RunCli(server, {"append", "k", "@" + path});
   CHECK(result.exit == 5);
   CHECK(result.err ==
         "kvcli: append k: value of 3145728 bytes > --max_value 2097152 on the server; store "
-        "less under one key, or start kvd with a larger --max_value\n");
+        "less under one key, or start kvd with a larger --max_value, and where that is a quarter "
+        "of --memory already, with more of that\n");
   CHECK(server.items.empty());
 
   // As much as it takes; and where it does not say, all of it.
@@ -142,7 +144,8 @@ TEST_CASE("put: what the server refuses") {
   CHECK(result.out.empty());
   CHECK(result.err ==
         "kvcli: put k: value of 9 bytes > --max_value 8 on the server; store less under one key, "
-        "or start kvd with a larger --max_value\n");
+        "or start kvd with a larger --max_value, and where that is a quarter "
+        "of --memory already, with more of that\n");
   server.put_errors["k"] = absl::UnknownError("the answer was lost");
   result = RunCli(server, {"put", "k", "v"});
   CHECK(result.exit == 3);
