@@ -248,7 +248,7 @@ class Buffer {
 
 class Client {
  public:
-  // `target`: "shm:PATH", a bare path beginning with '/', or empty for the default socket of this user; "rdma:HOST:PORT" or
+  // `target`: "shm:PATH", a path with a '/' or ending in ".sock", or empty for the default socket of this user; "rdma:HOST:PORT" or
   // "HOST:PORT" for a kvd that is reached by RDMA (an IPv6 address in brackets; port 7711 if "rdma:" names none). Several,
   // separated by commas, are ways to the same kvd in order of preference: the next is taken while one does not work. Blocks
   // up to the deadline. UNAVAILABLE names where and what was wrong; INVALID_ARGUMENT names the target.

@@ -1,5 +1,6 @@
 #include "client/cli/client_store.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -182,9 +183,11 @@ absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_vi
   library.rdma_device = options.rdma.device;
   library.rdma_connect_by_tcp = options.rdma.connect_by_tcp;
   library.rdma_gid_index = options.rdma.gid_index;
-  KVD_ASSIGN_OR_RETURN(const Target parsed, ParseTarget(target));
-  if (parsed.kind == Target::Kind::kRdma && options.rdma.gid_index >= 0 &&
-      !options.rdma.connect_by_tcp) {
+  KVD_ASSIGN_OR_RETURN(const std::vector<Target> parsed, ParseTargets(target));
+  const bool by_rdma = std::any_of(parsed.begin(), parsed.end(), [](const Target& one) {
+    return one.kind == Target::Kind::kRdma;
+  });
+  if (by_rdma && options.rdma.gid_index >= 0 && !options.rdma.connect_by_tcp) {
     return absl::InvalidArgumentError(
         "--gid_index is for --connect=tcp; rdma_cm chooses the GID by the address");
   }

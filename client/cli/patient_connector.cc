@@ -29,7 +29,7 @@ bool DirectoryExists(const std::string& socket_path) {
 
 std::string SocketPathOf(std::string_view target) {
   constexpr std::string_view kScheme = "shm:";
-  if (target.empty() || target == kScheme) return DefaultSocketPath();
+  if (target.empty()) return DefaultSocketPath();
   if (target.starts_with(kScheme)) return std::string(target.substr(kScheme.size()));
   const size_t end = target.find_first_of("/:");
   const bool is_path = end == std::string_view::npos || target[end] == '/';

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/shm_client_channel.h"
@@ -77,13 +78,18 @@ absl::StatusOr<std::unique_ptr<Session>> Connector::Connect(const Clock& clock,
 absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectBefore(size_t index, const Clock& clock,
                                                                   int64_t deadline_ns) {
   absl::Status error;
+  std::string reasons;
   for (size_t i = 0; i < index; ++i) {
     auto session = ConnectTo(i, clock, deadline_ns);
     if (session.ok()) return session;
     const bool away = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
     if (error.ok() || (away && !absl::IsUnavailable(session.status()))) error = session.status();
+    absl::StrAppend(&reasons, " (", i + 1, ") ", targets_[i].name, ": ",
+                    session.status().message());
   }
-  return error;
+  if (index == 1) return error;
+  return absl::Status(error.code(),
+                      absl::StrCat("none of ", index, " targets can be reached:", reasons));
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Connector::ConnectTo(size_t index, const Clock& clock,

@@ -41,8 +41,9 @@ class Connector {
   const std::string& name() const { return name_; }
 
   // `clock`, the server's as this client knows it, outlives the session. One attempt for each
-  // target until one works. Blocks up to the deadline; errors as ChannelOpener's, of the first
-  // target that failed in another way than by being away, else of the first.
+  // target until one works. Blocks up to the deadline; errors as ChannelOpener's, with the
+  // code of the first target that failed in another way than by being away, else of the first; of
+  // several the message names each with its reason.
   absl::StatusOr<std::unique_ptr<Session>> Connect(const Clock& clock, int64_t deadline_ns);
 
   // The same with the targets before `index` only.

@@ -19,16 +19,18 @@ constexpr std::string_view kShmScheme = "shm:";
 constexpr std::string_view kRdmaScheme = "rdma:";
 
 absl::Status Wrong(std::string_view text, std::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("target '", ToAbsl(text), "': ", ToAbsl(why),
-                                                 "; it is shm:PATH, /PATH, rdma:HOST:PORT, HOST:PORT, or empty for "
-                                                 "the default socket"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("target '", ToAbsl(text), "': ", ToAbsl(why),
+                   "; it is shm:PATH, /PATH, rdma:HOST:PORT, HOST:PORT, or empty for "
+                   "the default socket"));
 }
 
 bool IsPath(std::string_view text) {
   const size_t end = text.find_first_of("/:");
   if (end != std::string_view::npos) return text[end] == '/';
   struct stat facts;
-  return text.ends_with(".sock") || (stat(std::string(text).c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode));
+  return text.ends_with(".sock") ||
+         (stat(std::string(text).c_str(), &facts) == 0 && S_ISSOCK(facts.st_mode));
 }
 
 Target ShmTarget(std::string path) {
@@ -75,25 +77,32 @@ absl::StatusOr<Target> RdmaTarget(std::string_view text, std::string_view place,
     return Wrong(text, "it is no path, and a host needs a port");
   }
   const bool v6 = target.host.find(':') != std::string::npos;
-  target.name = absl::StrCat(ToAbsl(kRdmaScheme), v6 ? "[" : "", target.host, v6 ? "]" : "", ":", target.port);
+  target.name = absl::StrCat(ToAbsl(kRdmaScheme), v6 ? "[" : "", target.host, v6 ? "]" : "", ":",
+                             target.port);
   return target;
 }
 
 }  // namespace
 
 absl::StatusOr<Target> ParseTarget(std::string_view text) {
-  if (text.empty() || text == kShmScheme) return ShmTarget(DefaultSocketPath());
+  if (text == kShmScheme) return Wrong(text, "no path is named");
+  if (text.empty()) return ShmTarget(DefaultSocketPath());
   if (text.starts_with(kShmScheme)) return ShmTarget(std::string(text.substr(kShmScheme.size())));
   if (IsPath(text)) return ShmTarget(std::string(text));
-  if (text.starts_with(kRdmaScheme)) return RdmaTarget(text, text.substr(kRdmaScheme.size()), /*port_needed=*/false);
+  if (text.starts_with(kRdmaScheme))
+    return RdmaTarget(text, text.substr(kRdmaScheme.size()), /*port_needed=*/false);
   return RdmaTarget(text, text, /*port_needed=*/true);
 }
 
 absl::StatusOr<std::vector<Target>> ParseTargets(std::string_view text) {
+  const std::string_view all = text;
   std::vector<Target> targets;
   for (;;) {
     const size_t comma = text.find(',');
-    KVD_ASSIGN_OR_RETURN(Target target, ParseTarget(text.substr(0, comma)));
+    const std::string_view one = text.substr(0, comma);
+    const bool alone = targets.empty() && comma == std::string_view::npos;
+    if (one.empty() && !alone) return Wrong(all, "a comma has no target on one side");
+    KVD_ASSIGN_OR_RETURN(Target target, ParseTarget(one));
     targets.push_back(std::move(target));
     if (comma == std::string_view::npos) return targets;
     text.remove_prefix(comma + 1);

@@ -3,11 +3,15 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <fstream>
 #include <span>
+#include <sstream>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,9 +20,9 @@
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/protocol/handshake.h"
+#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/default_path.h"
 #include "common/transport/shm/region_window.h"
-#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/unix_socket.h"
 
 namespace kvd {
@@ -33,13 +37,52 @@ absl::Status NoAnswer(const std::string& path) {
       absl::StrCat("kvd at ", path, " did not answer in time, so it may be stopped or overloaded"));
 }
 
+absl::Status NoSocketOfKvd(const std::string& path) {
+  return absl::UnavailableError(
+      absl::StrCat(path, " is not a socket of kvd; name the one that kvd listens at, its --shm"));
+}
+
+bool IsAnythingElse(const std::string& path) {
+  struct stat facts;
+  return stat(path.c_str(), &facts) == 0 && !S_ISSOCK(facts.st_mode);
+}
+
+// The pid of who holds the lock beside the socket; empty if nobody does, or that cannot be seen
+// from here. Taking the lock to find out would refuse a kvd that starts in the same moment.
+std::string PidOfLockHolder(const std::string& path) {
+  const std::string lock_path = path + ".lock";  // as SocketClaim has it
+  std::string owner;
+  struct stat facts;
+  if (!(std::ifstream(lock_path) >> owner) || stat(lock_path.c_str(), &facts) != 0) return "";
+  const std::string inode = absl::StrCat(":", facts.st_ino);
+  std::ifstream locks("/proc/locks");
+  std::string line;
+  while (std::getline(locks, line)) {
+    std::istringstream words(line);
+    std::string number, kind, obligation, mode, pid, place;
+    words >> number >> kind >> obligation >> mode >> pid >> place;
+    if (kind == "FLOCK" && pid == owner && place.ends_with(inode)) return owner;
+  }
+  return "";
+}
+
+absl::Status NobodyListens(const std::string& path, std::string_view wrong,
+                           const std::string& hint) {
+  if (const std::string pid = PidOfLockHolder(path); !pid.empty()) {
+    return absl::UnavailableError(absl::StrCat("nobody listens at ", path, " yet: a kvd (pid ", pid,
+                                               ") is starting there; wait for it"));
+  }
+  return absl::UnavailableError(absl::StrCat(ToAbsl(wrong), " at ", path, "; ", hint));
+}
+
 absl::Status ConnectError(int error, const std::string& path) {
   const std::string hint = absl::StrCat("is kvd running? start it with: kvd --shm=", path);
   switch (error) {
     case ENOENT:
-      return absl::UnavailableError(absl::StrCat("no socket at ", path, "; ", hint));
-    case ECONNREFUSED:
-      return absl::UnavailableError(absl::StrCat("nobody listens at ", path, "; ", hint));
+      return NobodyListens(path, "no socket", hint);
+    case ECONNREFUSED:  // also for a file or directory
+      return IsAnythingElse(path) ? NoSocketOfKvd(path)
+                                  : NobodyListens(path, "nobody listens", hint);
     case EACCES:
     case EPERM:
       return absl::PermissionDeniedError(
@@ -48,7 +91,7 @@ absl::Status ConnectError(int error, const std::string& path) {
     case EPROTOTYPE:
     case ENOTSOCK:
     case ENOTDIR:
-      return absl::UnavailableError(absl::StrCat(path, " is not a socket of kvd; ", hint));
+      return NoSocketOfKvd(path);
     case EAGAIN:
       return NoAnswer(path);
     default:

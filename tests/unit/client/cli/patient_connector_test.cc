@@ -113,7 +113,7 @@ TEST_CASE("Patient connector: the socket of a target") {
   CHECK(SocketPathOf("rdma:h:1").empty());
   CHECK(SocketPathOf("h:1").empty());
   CHECK_FALSE(SocketPathOf("").empty());
-  CHECK(SocketPathOf("") == SocketPathOf("shm:"));
+  CHECK(SocketPathOf("shm:").empty());  // names no socket
 }
 
 }  // namespace

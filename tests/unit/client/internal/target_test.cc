@@ -26,11 +26,9 @@ TEST_CASE("Target: paths and shm: are shared memory") {
     CHECK(target->socket_path == path);
     CHECK(target->name == std::string("shm:") + path);
   }
-  for (const char* text : {"", "shm:"}) {
-    const auto target = ParseTarget(text);
-    KVD_REQUIRE_OK(target);
-    CHECK(target->socket_path == DefaultSocketPath());
-  }
+  const auto target = ParseTarget("");
+  KVD_REQUIRE_OK(target);
+  CHECK(target->socket_path == DefaultSocketPath());
 }
 
 TEST_CASE("Target: a word is a path if a socket is there") {
@@ -77,12 +75,26 @@ TEST_CASE("Target: hosts are RDMA, and a name leads back to the same target") {
 
 TEST_CASE("Target: what is none is refused, and named") {
   for (const char* text :
-       {"kvd", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x", "fe80::1:7711",
-        "[fe80::1:7711", "[fe80::1]7711", "rdma:[]:7711"}) {
+       {"kvd", "shm:", "rdma:", "rdma::7711", "host:", "host:0", "host:65536", "host:7711x",
+        "fe80::1:7711", "[fe80::1:7711", "[fe80::1]7711", "rdma:[]:7711"}) {
     CAPTURE(text);
     const auto target = ParseTarget(text);
     KVD_REQUIRE_CODE(target, kInvalidArgument);
     CHECK_THAT(MessageOf(target), Catch::Contains(std::string("'") + text + "'"));
+  }
+}
+
+TEST_CASE("Target: of several none is left out") {
+  const auto targets = ParseTargets("shm:/a,h:1");
+  KVD_REQUIRE_OK(targets);
+  REQUIRE(targets->size() == 2);
+  CHECK((*targets)[1].host == "h");
+  KVD_REQUIRE_OK(ParseTargets(""));
+  for (const char* text : {",", "shm:/a,", ",shm:/a", "shm:/a,,h:1"}) {
+    CAPTURE(text);
+    KVD_REQUIRE_CODE(ParseTargets(text), kInvalidArgument);
+    CHECK_THAT(MessageOf(ParseTargets(text)),
+               Catch::Contains(std::string("'") + text + "': a comma has no target"));
   }
 }
 

@@ -11,11 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/checksum.h"
 #include "common/layout/superblock.h"
+#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/default_path.h"
 #include "common/transport/shm/region_window.h"
-#include "common/transport/sealed_memory.h"
 #include "common/transport/shm/shm_client_channel.h"
 #include "common/transport/shm/shm_server_transport.h"
+#include "common/transport/shm/socket_claim.h"
 #include "common/transport/shm/unix_socket.h"
 #include "tests/conformance/rig.h"
 #include "tests/support/temp_dir.h"
@@ -100,8 +101,28 @@ TEST_CASE("Connect: where nobody listens it says what to start") {
   KVD_REQUIRE_CODE(status, kUnavailable);
   CHECK_THAT(MessageOf(status), Catch::Contains("nobody listens at " + path));
   std::ofstream(dir.Join("file")) << "x";
-  KVD_REQUIRE_CODE(TryConnect(dir.Join("file")), kUnavailable);
-  KVD_REQUIRE_CODE(TryConnect(dir.Join("file/kvd.sock")), kUnavailable);
+  for (const std::string& no_socket : {dir.Join("file"), dir.Join("file/kvd.sock"), dir.path()}) {
+    status = TryConnect(no_socket);
+    KVD_REQUIRE_CODE(status, kUnavailable);
+    CHECK_THAT(MessageOf(status), Catch::StartsWith(no_socket + " is not a socket of kvd;") &&
+                                      !Catch::Contains("start"));
+  }
+}
+
+TEST_CASE("Connect: where a kvd is starting it says to wait, and not to start one") {
+  if (access("/proc/locks", R_OK) != 0) KVD_SKIP("this kernel shows no locks");
+  TempDir dir;
+  const std::string path = dir.Join("kvd.sock");
+  {
+    const SocketClaim claim = SocketClaim::Take(path).value();
+    const absl::Status status = TryConnect(path);
+    KVD_REQUIRE_CODE(status, kUnavailable);
+    CHECK(MessageOf(status) == absl::StrCat("nobody listens at ", path, " yet: a kvd (pid ",
+                                            getpid(), ") is starting there; wait for it"));
+  }
+  // Left behind by one that was killed.
+  std::ofstream(path + ".lock") << getpid() << "\n";
+  CHECK_THAT(MessageOf(TryConnect(path)), Catch::StartsWith("no socket at " + path));
 }
 
 TEST_CASE("Connect: a socket that may not be opened is PermissionDenied") {
