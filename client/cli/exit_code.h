@@ -10,7 +10,8 @@ enum class ExitCode : int {
   kUsage = 2,          // bad arguments, or input that cannot be understood
   kCannotConnect = 3,  // no server there, or it went away
   kDeadline = 4,       // not done in time
-  kRefused = 5,        // by the server: full, too large, not admitted
+  kRefused = 5,        // by the server: full, too large, no number to count by, not admitted, be
+                       // it by the mode of its socket
   kCorrupt = 6,        // the server or its memory broke the format
   kLocalIo = 7,        // reading input or writing output failed here: disk full, say
   kInterrupted = 130,  // by Ctrl-C, as shells number it

@@ -24,9 +24,16 @@ constexpr Flag kGetFlags[] = {
 
 TextStyle StyleOf(Invocation& run) { return {run.hex(), run.console().out_is_terminal}; }
 
+// What -w json has, which leaves out zeros.
+std::vector<std::string> Columns() {
+  return {"KEY", "VALUE", "VERSION", "USER_FLAGS", "EXPIRY_UNIX_US"};
+}
+
 std::vector<std::string> Row(Invocation& run, std::string_view key, std::string_view value,
                              const ItemInfo& info) {
-  return {CellText(key, run.hex()), CellText(value, run.hex()), absl::StrCat(info.version)};
+  return {CellText(key, run.hex()), CellText(value, run.hex()), absl::StrCat(info.version),
+          info.user_flags == 0 ? "" : absl::StrCat(info.user_flags),
+          info.expiry_unix_us == 0 ? "" : absl::StrCat(info.expiry_unix_us)};
 }
 
 // A terminal's next line begins at its left; values of several commands are told apart.
@@ -69,7 +76,7 @@ ExitCode RunGet(Invocation& run) {
       out.Write(text);
       break;
     case OutputFormat::kTable:
-      out.Write(FormatTable({"KEY", "VALUE", "VERSION"}, {Row(run, key, value, info)}));
+      out.Write(FormatTable(Columns(), {Row(run, key, value, info)}));
       break;
   }
   NoteOfPast(run, argument, *options, *store);
@@ -128,7 +135,7 @@ ExitCode RunMget(Invocation& run) {
       PrintFound(run, keys[i], value, info);
     }
   }
-  if (table) run.console().out.Write(FormatTable({"KEY", "VALUE", "VERSION"}, rows));
+  if (table) run.console().out.Write(FormatTable(Columns(), rows));
   return exit;
 }
 

@@ -33,7 +33,7 @@ constexpr std::string_view kExitStatus =
     "  2 usage: arguments, or input that is not understood\n"
     "  3 cannot connect: no server there, or it went away\n"
     "  4 deadline: not done in time\n"
-    "  5 refused by the server: full, too large, not admitted\n"
+    "  5 refused by the server: full, too large, no number, not admitted (nor by its socket)\n"
     "  6 corrupt data: the server or its memory broke the format\n"
     "  7 a file could not be read or written, or the output\n"
     "  130 interrupted\n"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/invocation.h"
@@ -69,6 +70,17 @@ Failure NoDelta(std::string_view text, Direction direction) {
       Quoted(text), " is nothing to count by; give a whole number from ", min, " to ", kMax));
 }
 
+// Told from a key that cannot be, which has the same code and is no matter of what is stored.
+bool IsOfNoNumber(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) && absl::StartsWith(status.message(), "the value is ");
+}
+
+Failure NoNumber() {
+  return {ExitCode::kRefused,
+          "the value is not a signed 64-bit number in decimal, and is unchanged; 'kvcli get' shows "
+          "it, 'kvcli put' replaces it by a number"};
+}
+
 Failure TooFar(Direction direction) {
   return {ExitCode::kRefused,
           absl::StrCat("the ", direction == Direction::kUp ? "sum" : "difference",
@@ -91,6 +103,7 @@ ExitCode Add(Invocation& run, Direction direction) {
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<Incremented> result =
       store->Increment(key, direction == Direction::kUp ? *delta : -*delta, *options);
+  if (IsOfNoNumber(result.status())) return run.Fail(subject, NoNumber());
   if (absl::IsOutOfRange(result.status())) return run.Fail(subject, TooFar(direction));
   if (!result.ok()) return run.FailOfStore(subject, result.status());
   Print(run, key, *result);
@@ -112,7 +125,7 @@ constinit const Command kIncrCommand = {
         "--if asks for one. The value is a signed 64-bit number in decimal, as put stores it: "
         "-12.\n"
         "Without --ttl and --expire_at the item expires when it would have.\n"
-        "Exit status 2: the value is no such number; 5: the sum would have more than 64 bits.\n"
+        "Exit status 5: the value is no such number, or the sum would have more than 64 bits.\n"
         "Either changes nothing.\n",
     .not_found = kNothingCounted,
     .examples =
@@ -131,9 +144,8 @@ constinit const Command kDecrCommand = {
     .summary = "subtract from a number, and print it",
     .details =
         "As incr, the other way: DELTA is taken off, and may be negative as well. The number may\n"
-        "become negative. Exit status 2: the value is no number; 5: the difference would have "
-        "more\n"
-        "than 64 bits. Either changes nothing.\n",
+        "become negative. Exit status 5: the value is no number, or the difference would have\n"
+        "more than 64 bits. Either changes nothing.\n",
     .not_found = kNothingCounted,
     .examples =
         "kvcli decr seats\n"

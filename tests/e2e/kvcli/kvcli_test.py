@@ -350,7 +350,7 @@ def numbers_and_pieces():
     check_equal(result.exit, 5, result.err)
     KVCLI.ok("put", "n", "ten")
     result = KVCLI.run("incr", "n")
-    check_equal(result.exit, 2, result.err)
+    check_equal(result.exit, 5, result.err)
     check_equal(KVCLI.ok("get", "n"), b"ten")
     KVCLI.ok("append", "p", "-", stdin=ALL_BYTES)
     KVCLI.ok("prepend", "p", "<")

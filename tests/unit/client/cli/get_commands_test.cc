@@ -49,11 +49,13 @@ TEST_CASE("get: JSON, table and hexadecimal") {
         "{\"key_hex\":\"62696e\",\"value_hex\":\"ff00\",\"version\":2}\n");
   CHECK(RunCli(server, {"get", "62696E", "--hex"}).out == "ff00\n");
   CHECK(RunCli(server, {"get", "bin", "--write_out=table"}).out ==
-        "+-----+----------+---------+\n"
-        "| KEY | VALUE    | VERSION |\n"
-        "+-----+----------+---------+\n"
-        "| bin | \\xff\\x00 |       2 |\n"
-        "+-----+----------+---------+\n");
+        "+-----+----------+---------+------------+----------------+\n"
+        "| KEY | VALUE    | VERSION | USER_FLAGS | EXPIRY_UNIX_US |\n"
+        "+-----+----------+---------+------------+----------------+\n"
+        "| bin | \\xff\\x00 |       2 |            |                |\n"
+        "+-----+----------+---------+------------+----------------+\n");
+  CHECK_THAT(RunCli(server, {"get", "k", "--write_out=table"}).out,
+             Catch::Contains("| k   | v     |       1 |          3 |             17 |\n"));
 }
 
 TEST_CASE("get: a key that is not there") {
@@ -160,11 +162,11 @@ TEST_CASE("mget: JSON lines and table") {
   CHECK(RunCli(server, {"mget", "a", "b", "-w", "json"}).out ==
         "{\"key\":\"a\",\"value\":\"1\\n2\",\"version\":1}\n{\"key\":\"b\",\"value\":null}\n");
   CHECK(RunCli(server, {"mget", "a", "b", "-w", "table"}).out ==
-        "+-----+-------+---------+\n"
-        "| KEY | VALUE | VERSION |\n"
-        "+-----+-------+---------+\n"
-        "| a   | 1\\n2  |       1 |\n"
-        "+-----+-------+---------+\n");
+        "+-----+-------+---------+------------+----------------+\n"
+        "| KEY | VALUE | VERSION | USER_FLAGS | EXPIRY_UNIX_US |\n"
+        "+-----+-------+---------+------------+----------------+\n"
+        "| a   | 1\\n2  |       1 |            |                |\n"
+        "+-----+-------+---------+------------+----------------+\n");
 }
 
 TEST_CASE("mget: stops at an error of the server") {

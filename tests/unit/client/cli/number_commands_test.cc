@@ -43,8 +43,14 @@ TEST_CASE("incr: what is no number, too much, and no DELTA") {
   server.Insert("text", "x");
   server.Insert("full", "9223372036854775807");
   CliResult result = RunCli(server, {"incr", "text"});
-  CHECK(result.exit == 2);
-  CHECK(result.err == "kvcli: incr text: the value is no number; see 'kvcli help incr'\n");
+  CHECK(result.exit == 5);
+  CHECK(result.err ==
+        "kvcli: incr text: the value is not a signed 64-bit number in decimal, and is unchanged; "
+        "'kvcli get' shows it, 'kvcli put' replaces it by a number\n");
+  CHECK(RunCli(server, {"decr", "text"}).exit == 5);
+  server.operation_error = absl::InvalidArgumentError("keys have 1 to 4096 bytes");
+  CHECK(RunCli(server, {"incr", ""}).exit == 2);
+  server.operation_error = absl::OkStatus();
   result = RunCli(server, {"incr", "full"});
   CHECK(result.exit == 5);
   CHECK(result.err ==
