@@ -382,7 +382,10 @@ class Parser {
       const absl::StatusOr<std::vector<std::string>> flag = SplitFlagLine(line);
       const absl::Status taken = flag.ok() ? Take(*flag) : flag.status();
       if (!taken.ok()) {
-        return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", taken.message()));
+        // A value may hold blanks, and so a second flag is looked for only where it was wrong.
+        const bool several = line.find(" -") != std::string::npos;
+        return absl::InvalidArgumentError(absl::StrCat(path, ":", number, ": ", taken.message(),
+                                                       several ? "; write one flag a line" : ""));
       }
     }
     // A directory can be opened, too.

@@ -189,6 +189,8 @@ TEST_CASE("kvd --flagfile: flags one a line, comments, and errors with file and 
   CheckUsage({"--flagfile=" + path}, {path + ":1:", "did you mean --memory=8m?"});
   std::ofstream(path) << "--memory=96m\n--poll=never\n";
   CheckUsage({"--flagfile=" + path}, {path + ":2:", "--poll=never"});
+  std::ofstream(path) << "--memory=32m --evict=lru\n";
+  CheckUsage({"--flagfile=" + path}, {path + ":1:", "; write one flag a line"});
   std::ofstream(path) << "--flagfile=" << path << "\n";
   CheckUsage({"--flagfile=" + path}, {"names itself"});
 }
