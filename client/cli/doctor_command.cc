@@ -102,7 +102,7 @@ constinit const Command kDoctorCommand = {
         "This machine: RDMA devices, permissions, ports, addresses, limits, hugepages. The\n"
         "server, or the one of --server: connects, is admitted, puts values of 64 B to 4 MiB\n"
         "under keys of its own, reads them back, compares each byte, and deletes them. To a kvd\n"
-        "that evicts (--evict=lru) nothing over 8 KiB is put, since room for more would cost it\n"
+        "that evicts (--evict=lru) nothing over 8 KiB is put, which costs a full one few of its\n"
         "items; --large_values puts the others there as well, and empties much of a small cache\n"
         "that is full. Memory and hugepages are checked for one more kvd of --memory: what a\n"
         "running one has it need not get again. Whatever failed says what was found and what to\n"

@@ -74,12 +74,14 @@ class ServerCheck {
   }
 
   void TellOfEviction() {
-    report_.AddOk("evict", options_.large_values
-                               ? "the server evicts (--evict=lru): room for the long values below "
-                                 "may have cost it items, some MiB of them for each"
-                               : absl::StrCat("the server evicts (--evict=lru), so nothing over ",
-                                              FormatBytes(kValueBytesWithoutHarm),
-                                              " is put there: room for more might cost it items"));
+    report_.AddOk("evict",
+                  options_.large_values
+                      ? "the server evicts (--evict=lru): room for the long values below "
+                        "may have cost it items, some MiB of them for each"
+                      : absl::StrCat("the server evicts (--evict=lru), so nothing over ",
+                                     FormatBytes(kValueBytesWithoutHarm),
+                                     " is put there: a full one may lose a few items to that, and "
+                                     "would lose many to more"));
   }
 
   // False: the server does not answer.
