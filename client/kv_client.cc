@@ -312,31 +312,79 @@ absl::StatusOr<std::chrono::nanoseconds> Client::Ping(const OperationOptions& op
   return std::chrono::nanoseconds(RealClock::Get().NowMonotonicNs() - before_ns);
 }
 
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(
-    const OperationOptions& options) {
-  if (Impl::IsOver(options.deadline)) return Impl::Over();
+namespace {
+
+// A text of the server's that takes several requests.
+absl::StatusOr<std::string> ReadText(ClientCore& core, Opcode opcode, int64_t deadline_ns) {
   std::string text;
   for (uint64_t whole = 1; text.size() < whole;) {
     Request request;
-    request.header.opcode = static_cast<uint8_t>(Opcode::kStat);
+    request.header.opcode = static_cast<uint8_t>(opcode);
     request.header.argument = text.size();
-    KVD_RETURN_IF_ERROR(impl_->CallForOk(request, impl_->DeadlineNs(options.deadline)));
+    KVD_RETURN_IF_ERROR(core.CallForOk(request, deadline_ns));
     whole = request.reply.value_len;
     if (request.reply_payload.empty() && text.size() < whole) {
-      return absl::DataLossError("the statistics ended early");
+      return absl::DataLossError("the server's text ended early");
     }
     text.append(request.reply_payload);
   }
+  return text;
+}
+
+// Takes what is before the next `end`, or the rest.
+std::string_view TakeUntil(char end, std::string_view& rest) {
+  const std::string_view part = rest.substr(0, rest.find(end));
+  rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+  return part;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(
+    const OperationOptions& options) {
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
+  KVD_ASSIGN_OR_RETURN(const std::string text,
+                       ReadText(*impl_, Opcode::kStat, impl_->DeadlineNs(options.deadline)));
   std::vector<std::pair<std::string, std::string>> stats;
   for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    const std::string_view line = TakeUntil('\n', rest);
     const size_t space = line.find(' ');
     if (space == std::string_view::npos)
       return absl::DataLossError("a line of the statistics has no value");
     stats.emplace_back(line.substr(0, space), line.substr(space + 1));
   }
   return stats;
+}
+
+absl::StatusOr<std::vector<Client::Facts>> Client::Sessions(const OperationOptions& options) {
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
+  KVD_ASSIGN_OR_RETURN(const std::string text,
+                       ReadText(*impl_, Opcode::kSessions, impl_->DeadlineNs(options.deadline)));
+  std::vector<Facts> sessions;
+  for (std::string_view rest = text; !rest.empty();) {
+    std::string_view line = TakeUntil('\n', rest);
+    Facts facts;
+    while (!line.empty()) {
+      const std::string_view word = TakeUntil(' ', line);
+      const size_t equals = word.find('=');
+      if (equals == std::string_view::npos)
+        return absl::DataLossError("a session is described by a word without a value");
+      facts.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    }
+    sessions.push_back(std::move(facts));
+  }
+  return sessions;
+}
+
+absl::StatusOr<uint64_t> Client::Kick(std::string_view who, const OperationOptions& options) {
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
+  if (who.empty() || who.size() > kKeyBytesMax)
+    return absl::InvalidArgumentError("say whose sessions are to end");
+  Request request;
+  request.header.opcode = static_cast<uint8_t>(Opcode::kKick);
+  request.key = who;
+  KVD_RETURN_IF_ERROR(impl_->CallForOk(request, impl_->DeadlineNs(options.deadline)));
+  return request.reply.result;
 }
 
 int64_t Client::ServerUnixUs() const { return impl_->connection().clock().NowUnixUs(); }

@@ -106,6 +106,15 @@ struct ClientOptions {
   // The same, together with other clients of this process: made by MakeLocationCache, and kept by
   // the client for as long as it lives. INVALID_ARGUMENT: both this and location_cache_entries.
   std::shared_ptr<LocationCache> location_cache = {};
+  // A kvd with a key file (its --keys) admits over RDMA whoever proves to have a key of it, and over
+  // shared memory also whom it names. `key_file`: a file of the same form, for its owner alone (mode
+  // 0600); `key_name`: which of its keys, the first one if empty. It is read anew each time that the
+  // client connects, so a new key can be given while the client runs. The secret does not leave this
+  // process; and a client with a key refuses a server that does not prove to have the same key.
+  // Errors of Connect, and of operations while there is no session: PERMISSION_DENIED and
+  // INVALID_ARGUMENT say what is wrong with the file.
+  std::string key_file = {};
+  std::string key_name = {};
   // RDMA only. The device to use, as `kvcli devices` lists it; empty: the one that the route to the server leads over.
   std::string rdma_device = {};
   // RDMA only. Connects without rdma_cm: the server must run with --connect=tcp. The GID index then is `rdma_gid_index`,
@@ -380,6 +389,16 @@ class Client {
 
   // The server's statistics as name and value, in the server's order.
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Stats(const OperationOptions& options = {});
+
+  // For a session of the role admin, as this kvd's own user and root have it on its host, and keys
+  // that say so; PERMISSION_DENIED for others. Every session of the server, each as names and
+  // values: session, client, name, transport, address, pid, uid, key, role, since_unix_us.
+  using Facts = std::vector<std::pair<std::string, std::string>>;
+  absl::StatusOr<std::vector<Facts>> Sessions(const OperationOptions& options = {});
+  // Ends the sessions that `who` means, this one excepted, and returns how many: a session's number,
+  // or client:HEX, key:NAME, user:UID, address:HOST, or else the name that a client gave itself. A
+  // client that is let in again comes back by itself: take away its key first.
+  absl::StatusOr<uint64_t> Kick(std::string_view who, const OperationOptions& options = {});
 
   // The server's clock now, in microseconds of Unix time: what expiry is judged by. It is known to within the time that the
   // quickest exchange with the server took, plus 1/100 of the time since then; while

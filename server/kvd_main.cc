@@ -106,7 +106,7 @@ int Serve(const KvdPlan& plan) {
 
   int caught = 0;
   while (sigwait(&signals, &caught) != 0 || caught == SIGHUP) {
-    if (caught == SIGHUP) LOG(INFO) << "SIGHUP: nothing to reload";
+    if (caught == SIGHUP) (*server)->Reload();
   }
   LOG(INFO) << strsignal(caught) << ": answering what has come, then ending all sessions";
   SdNotify("STOPPING=1\nSTATUS=ending sessions");

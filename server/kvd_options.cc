@@ -128,8 +128,7 @@ const std::vector<Flag>& Flags() {
       {"shm_mode", 'a', "OCTAL", "permissions of that socket: who may connect", "0600",
        [](KvdOptions& o, const std::string& v) { return SetMode(v, o.shm_mode); }},
       {"listen", 'l', "ADDRESS:PORT",
-       "also serve RDMA clients at this address of an RDMA device; needs --insecure, unless "
-       "loopback",
+       "also serve RDMA clients at this address of an RDMA device; needs --keys, unless loopback",
        "", [](KvdOptions& o, const std::string& v) { return SetListen(v, o.listen); }},
       {"device", 0, "NAME", "RDMA device to use, as 'kvcli devices' lists it",
        "the one with the address",
@@ -149,8 +148,32 @@ const std::vector<Flag>& Flags() {
          o.gid_index = static_cast<int>(index);
          return set;
        }},
+      {"rdma_windows", 0, "POLICY",
+       "how RDMA clients read: prefer (each by a memory window of its own, if the device has them), "
+       "require, or off (all by one key)",
+       "prefer",
+       [](KvdOptions& o, const std::string& v) {
+         return SetEnum(v, {WindowPolicy::kPrefer, WindowPolicy::kRequire, WindowPolicy::kOff},
+                        o.rdma_windows);
+       }},
+      {"keys", 0, "PATH",
+       "key file: who may connect, and whether to read, to write or to administer; kvd reads it "
+       "anew on SIGHUP",
+       "none: whoever reaches it",
+       [](KvdOptions& o, const std::string& v) {
+         o.keys_path = v;
+         return absl::OkStatus();
+       }},
+      {"audit", 0, "PATH",
+       "append a line of JSON for each client that is let in, turned away or sent away; -: to "
+       "stderr",
+       "none",
+       [](KvdOptions& o, const std::string& v) {
+         o.audit_path = v;
+         return absl::OkStatus();
+       }},
       {"insecure", 0, nullptr,
-       "serve RDMA clients without asking who they are: whoever reaches --listen reads and writes",
+       "serve RDMA clients without --keys: whoever reaches --listen reads and writes",
        "",
        [](KvdOptions& o, const std::string&) {
          o.insecure = true;
@@ -191,6 +214,28 @@ const std::vector<Flag>& Flags() {
        "1024",
        [](KvdOptions& o, const std::string& v) {
          return SetNumber(v, 1, kClientsMax, o.max_clients);
+       }},
+      {"max_clients_per_address", 0, "N",
+       "of them from one address (over shared memory: of one user), but for kvd's own user and root; "
+       "0: no limit",
+       "0",
+       [](KvdOptions& o, const std::string& v) {
+         return SetNumber(v, 0, kClientsMax, o.max_clients_per_address);
+       }},
+      {"handshakes_per_second", 0, "N",
+       "attempts to connect that one address may make, likewise; 0: no limit", "0",
+       [](KvdOptions& o, const std::string& v) {
+         return SetNumber(v, 0, 1'000'000, o.handshakes_per_second);
+       }},
+      {"max_pull_bytes", 0, "BYTES",
+       "of long values that one client may have on their way to kvd at once; 0: no limit but its "
+       "credits",
+       "0",
+       [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.max_pull_bytes); }},
+      {"idle_timeout", 0, "SECONDS",
+       "ends sessions that have sent nothing for so long; reading is not sending; 0: never", "0",
+       [](KvdOptions& o, const std::string& v) {
+         return SetNumber(v, 0, 31'536'000, o.idle_timeout_s);
        }},
       {"bucket_bytes", 0, "BYTES", "size of an index bucket: 512, 1024, 2048 or 4096", "1024",
        [](KvdOptions& o, const std::string& v) { return SetBucket(v, o.bucket_bytes); }},
@@ -434,6 +479,18 @@ std::string KvdHelp() {
 const char* NameOf(VerbsConnectMode mode) { return mode == VerbsConnectMode::kCm ? "cm" : "tcp"; }
 
 const char* NameOf(EvictPolicy policy) { return policy == EvictPolicy::kNone ? "none" : "lru"; }
+
+const char* NameOf(WindowPolicy policy) {
+  switch (policy) {
+    case WindowPolicy::kPrefer:
+      return "prefer";
+    case WindowPolicy::kRequire:
+      return "require";
+    case WindowPolicy::kOff:
+      break;
+  }
+  return "off";
+}
 
 const char* NameOf(PollMode mode) {
   switch (mode) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/layout/units.h"
 #include "common/transport/verbs/verbs_target.h"
+#include "common/transport/verbs/window_policy.h"
 #include "server/poller/poller.h"
 #include "server/store/region_options.h"
 
@@ -32,7 +33,10 @@ struct KvdOptions {
   std::string device;  // RDMA device; empty: the one with the address
   VerbsConnectMode connect = VerbsConnectMode::kCm;
   int gid_index = -1;     // with kTcp; -1: chosen
-  bool insecure = false;  // lets --listen serve whoever reaches the address
+  WindowPolicy rdma_windows = WindowPolicy::kPrefer;
+  bool insecure = false;   // lets --listen serve whoever reaches the address
+  std::string keys_path;   // key file; empty: none
+  std::string audit_path;  // empty: no audit log
   uint32_t pollers = 1;
   PollMode poll = PollMode::kAdaptive;
   uint32_t poll_spin_us = 50;
@@ -41,6 +45,10 @@ struct KvdOptions {
   bool max_value_given = false;
   EvictPolicy evict = EvictPolicy::kNone;
   uint32_t max_clients = 1024;
+  uint32_t max_clients_per_address = 0;  // 0: no limit, as in the next three
+  uint32_t handshakes_per_second = 0;
+  uint64_t max_pull_bytes = 0;
+  uint32_t idle_timeout_s = 0;
   uint32_t bucket_bytes = kBucketBytesDefault;
   bool check = false;
   bool verbose = false;
@@ -57,6 +65,7 @@ absl::StatusOr<KvdOptions> ParseKvdOptions(const std::vector<std::string>& argum
 std::string KvdHelp();
 
 const char* NameOf(VerbsConnectMode mode);
+const char* NameOf(WindowPolicy policy);
 const char* NameOf(PollMode mode);
 const char* NameOf(EvictPolicy policy);
 const char* NameOf(HugepagePolicy policy);

@@ -114,11 +114,27 @@ absl::Status CheckListen(const KvdOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("--listen: ", listen.status().message()));
   const std::string& host = listen->host;
   const bool loopback = host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
-  if (loopback || options.insecure) return absl::OkStatus();
+  if (loopback || options.insecure || !options.keys_path.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("--listen=", options.listen,
-                   " would let everybody who reaches that address read and write: kvd does "
-                   "not ask RDMA clients who they are; add --insecure if the network is trusted"));
+                   " would let everybody who reaches that address read and write; give "
+                   "--keys=PATH (docs/security.md), or --insecure if the network is trusted"));
+}
+
+absl::Status LoadKeys(KvdPlan& plan) {
+  if (plan.options.keys_path.empty()) return absl::OkStatus();
+  absl::StatusOr<AccessRules> rules = LoadAccessRules(plan.options.keys_path);
+  if (!rules.ok()) {
+    return absl::Status(rules.status().code(),
+                        absl::StrCat("--keys: ", rules.status().message()));
+  }
+  if (rules->keys.empty() && plan.options.shm_path.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--keys: ", plan.options.keys_path,
+                     " has no line 'key ...', so nobody could connect over RDMA"));
+  }
+  plan.access = std::make_shared<const AccessRules>(*std::move(rules));
+  return absl::OkStatus();
 }
 
 absl::Status CheckTransports(const KvdOptions& options) {
@@ -149,6 +165,7 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
   KvdPlan plan;
   plan.options = options;
   KVD_RETURN_IF_ERROR(CheckTransports(options));
+  KVD_RETURN_IF_ERROR(LoadKeys(plan));
   KVD_RETURN_IF_ERROR(CheckMemory(options));
   KVD_RETURN_IF_ERROR(SettleMaxValue(plan.options));
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -167,6 +184,16 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
   return plan;
 }
 
+namespace {
+
+std::string DescribeAccess(const KvdPlan& plan) {
+  if (plan.access == nullptr) return "whoever reaches it";
+  return absl::StrCat(plan.access->keys.size(), " keys, ", plan.access->peers.size(),
+                      " rules for users and groups of this host");
+}
+
+}  // namespace
+
 std::string DescribePlan(const KvdPlan& plan) {
   const KvdOptions& o = plan.options;
   std::string text = absl::StrCat(
@@ -178,7 +205,7 @@ std::string DescribePlan(const KvdPlan& plan) {
                          ", connect ", NameOf(o.connect)),
       "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
       o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
-      "largest value: ", Bytes(o.max_value_bytes), "\n",
+      "admits: ", DescribeAccess(plan), "\n", "largest value: ", Bytes(o.max_value_bytes), "\n",
       "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n",
       "clients: at most ", o.max_clients, "\n", "bucket: ", Bytes(o.bucket_bytes), "\n");
   for (const std::string& warning : plan.warnings)

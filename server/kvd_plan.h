@@ -2,11 +2,13 @@
 // anything is started.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/admission/access_rules.h"
 #include "common/transport/verbs/local_check.h"
 #include "server/kvd_options.h"
 
@@ -14,6 +16,7 @@ namespace kvd {
 
 struct KvdPlan {
   KvdOptions options;  // with max_value_bytes settled
+  std::shared_ptr<const AccessRules> access;  // what --keys says; null: no such flag
   std::vector<std::string> warnings;
   // What the machine offers: RDMA and hugepages, as `kvcli doctor` judges them.
   std::vector<verbs::CheckResult> checks;

@@ -37,15 +37,24 @@ absl::Status KvdServer::Start() {
                                                              {.log = log_, .cancelled = stop_asked_}));
     claim.emplace(std::move(taken));
   }
+  KVD_ASSIGN_OR_RETURN(access_, KvdAccess::Create({.keys_path = plan_.options.keys_path,
+                                                   .audit_path = plan_.options.audit_path,
+                                                   .log = log_},
+                                                  clock_));
   KVD_RETURN_IF_ERROR(MakeRegion());
   KVD_RETURN_IF_ERROR(MakeShards());
 
   AdmissionPolicy::Options admission;
   admission.geometry = region_->geometry();
+  admission.access = plan_.access;
+  admission.audit = access_->audit();
   admission.sessions_max = plan_.options.max_clients;
+  admission.of_address.sessions_max = plan_.options.max_clients_per_address;
+  admission.of_address.handshakes_per_second = plan_.options.handshakes_per_second;
   admission.max_value_bytes = plan_.options.max_value_bytes;
   admission.wants_hits = plan_.options.evict == EvictPolicy::kLru;
   admission_ = std::make_unique<AdmissionPolicy>(admission, clock_);
+  access_->Attach(*admission_, peers_);
 
   KVD_RETURN_IF_ERROR(MakeTransports(std::move(claim)));
   KVD_RETURN_IF_ERROR(StartPollers());
@@ -74,6 +83,7 @@ absl::Status KvdServer::MakeTransports(std::optional<SocketClaim> claim) {
     rdma.pollers = options.pollers;
     rdma.connect = options.connect;
     rdma.gid_index = options.gid_index;
+    rdma.windows = options.rdma_windows;
     rdma.log = log_;
     KVD_ASSIGN_OR_RETURN(auto transport, VerbsServerTransport::Create(rdma));
     rdma_ = transport.get();
@@ -131,7 +141,12 @@ absl::Status KvdServer::StartPollers() {
   options.spin_ns = int64_t{plan_.options.poll_spin_us} * 1000;
   options.limits.max_value_bytes = plan_.options.max_value_bytes;
   options.geometry = region_->geometry();
+  options.pull_bytes_max = plan_.options.max_pull_bytes;
+  options.idle_ns = int64_t{plan_.options.idle_timeout_s} * 1'000'000'000;
   options.statistics = [this] { return Statistics(); };
+  options.why_expelled = [this](uint64_t session_id) { return admission_->WhyExpelled(session_id); };
+  options.sessions_text = [this] { return access_->DescribeSessions(); };
+  options.kick = [this](std::string_view who, uint64_t by) { return access_->Kick(who, by); };
   if (plan_.options.verbose) options.log = log_;
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
     KVD_ASSIGN_OR_RETURN(ServerEndpoint* const endpoint, MakeEndpoint(i));

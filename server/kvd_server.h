@@ -13,6 +13,7 @@
 #include "common/transport/combined_endpoint.h"
 #include "common/transport/shm/shm_server_transport.h"
 #include "common/transport/verbs/verbs_server_transport.h"
+#include "server/kvd_access.h"
 #include "server/kvd_plan.h"
 #include "server/poller/poller.h"
 #include "server/slewed_clock.h"
@@ -44,6 +45,9 @@ class KvdServer {
   std::string Describe() const;
   const Region& region() const { return *region_; }
 
+  // Reads the key file anew, as SIGHUP asks. Blocks for the file. One thread at a time.
+  void Reload() { access_->Reload(); }
+
   // The statistics, one "name value" a line. Any thread.
   std::string Statistics() const;
 
@@ -64,6 +68,7 @@ class KvdServer {
   int64_t started_ns_ = 0;
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  std::unique_ptr<KvdAccess> access_;
   std::unique_ptr<AdmissionPolicy> admission_;
   std::vector<std::unique_ptr<ServerTransport>> transports_;
   VerbsServerTransport* rdma_ = nullptr;                      // of transports_, if it is one

@@ -127,6 +127,11 @@ class ClientStore : public KeyValueStore {
 
   absl::StatusOr<Statistics> Stats() override { return client_->Stats(options_); }
 
+  absl::StatusOr<std::vector<Statistics>> Sessions() override { return client_->Sessions(options_); }
+  absl::StatusOr<uint64_t> Kick(std::string_view who) override {
+    return client_->Kick(who, options_);
+  }
+
   absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options) override {
     kvd::ScanOptions scan;
     scan.deadline = options_.deadline;
@@ -180,6 +185,8 @@ absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_vi
   library.name = "kvcli";
   if (options.credits != 0) library.credits = options.credits;
   library.for_administration = options.for_administration;
+  library.key_file = options.key.file;
+  library.key_name = options.key.name;
   library.rdma_device = options.rdma.device;
   library.rdma_connect_by_tcp = options.rdma.connect_by_tcp;
   library.rdma_gid_index = options.rdma.gid_index;

@@ -16,7 +16,7 @@ constexpr const Command* kCommands[] = {
     &kCasCommand,     &kIncrCommand,   &kDecrCommand, &kAppendCommand,     &kPrependCommand,
     &kTouchCommand,   &kTtlCommand,    &kScanCommand, &kBigkeysCommand,    &kFlushCommand,
     &kLoadCommand,    &kDumpCommand,   &kStatCommand, &kInfoCommand,       &kPingCommand,
-    &kDevicesCommand, &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
+    &kAdminCommand,   &kDevicesCommand, &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
 };
 
 // What the same thing is called elsewhere, and how to ask for it here.
@@ -96,6 +96,9 @@ constexpr Flag kGlobalFlags[] = {
      "how an RDMA server is connected to: by rdma_cm, or as its own --connect=tcp says"},
     {"gid_index", '\0', FlagKind::kCount, "N", "",
      "GID of the device's port to use with --connect=tcp; without it, it is chosen"},
+    {"key_file", '\0', FlagKind::kText, "PATH", "",
+     "file with the key to be admitted by, as kvd's --keys has it; for its owner alone (mode 0600)"},
+    {"key_name", '\0', FlagKind::kText, "NAME", "", "which key of that file; without it, the first"},
     {"deadline", '\0', FlagKind::kDuration, "TIME", "5s",
      "for connecting, and for each operation; scan and dump have none unless it is given"},
     {"write_out", 'w', FlagKind::kChoice, "simple|json|table", "simple", "form of what is printed"},
@@ -124,6 +127,8 @@ ConnectOptions ConnectOptionsOf(const FlagValues& flags) {
   ConnectOptions options;
   options.deadline = flags.Duration("deadline");
   options.rdma.device = flags.Text("device");
+  options.key.file = flags.Text("key_file");
+  options.key.name = flags.Text("key_name");
   options.rdma.connect_by_tcp = flags.Text("connect") == "tcp";
   if (flags.IsSet("gid_index")) {
     // No port has so many: the connection says so.

@@ -25,6 +25,7 @@ extern const Command kDumpCommand;
 extern const Command kStatCommand;
 extern const Command kInfoCommand;
 extern const Command kPingCommand;
+extern const Command kAdminCommand;
 extern const Command kDevicesCommand;
 extern const Command kDoctorCommand;
 extern const Command kHelpCommand;

@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "client/internal/target.h"
+#include "common/admission/access_rules.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
 #include "common/base/status_macros.h"
@@ -38,6 +41,10 @@ absl::StatusOr<std::unique_ptr<PlainReads>> PlainReads::Connect(std::string_view
   path.device = options.rdma.device;
   path.connect = options.rdma.connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
   path.gid_index = options.rdma.gid_index;
+  if (!options.key.file.empty()) {
+    KVD_ASSIGN_OR_RETURN(AccessKey key, LoadAccessKey(options.key.file, options.key.name));
+    path.key = std::make_shared<const AccessKey>(std::move(key));
+  }
   KVD_ASSIGN_OR_RETURN(
       auto channel, VerbsClientChannel::Connect(path, hello, NowNs() + options.deadline.count()));
   return std::unique_ptr<PlainReads>(new PlainReads(std::move(channel), options.deadline));

@@ -7,13 +7,14 @@ namespace kvd::cli {
 absl::StatusOr<KeyValueStore*> Session::Store(std::string_view target,
                                               const ConnectOptions& options) {
   const bool lent = for_administration_ && !options.for_administration;
-  if (store_ == nullptr || target != target_ || options.rdma != rdma_ || lent) {
+  if (store_ == nullptr || target != target_ || options.rdma != rdma_ || options.key != key_ || lent) {
     store_ = nullptr;
     std::string& name = names_[std::string(target)];
     name.clear();
     KVD_ASSIGN_OR_RETURN(store_, connector_(target, options));
     target_ = target;
     rdma_ = options.rdma;
+    key_ = options.key;
     for_administration_ = options.for_administration;
     name = store_->target();
   }

@@ -34,7 +34,8 @@ class Session {
  private:
   Connector connector_;
   std::string target_;
-  RdmaChoice rdma_;  // by which store_ was connected
+  RdmaChoice rdma_;  // by which store_ was connected, like the next
+  KeyChoice key_;
   bool for_administration_ = false;
   std::unique_ptr<KeyValueStore> store_;
   std::map<std::string, std::string, std::less<>> names_;  // by target

@@ -104,6 +104,10 @@ class KeyValueStore {
       std::function<bool(std::string_view key, std::string_view value, const ItemInfo& info)>;
   virtual absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options) = 0;
 
+  // Of an administrator: who is connected, and the end of somebody's sessions (how many).
+  virtual absl::StatusOr<std::vector<Statistics>> Sessions() = 0;
+  virtual absl::StatusOr<uint64_t> Kick(std::string_view who) = 0;
+
   // The server's clock, by which items expire.
   virtual int64_t ServerUnixUs() = 0;
 
@@ -132,8 +136,17 @@ struct RdmaChoice {
   bool operator==(const RdmaChoice&) const = default;
 };
 
+// What a client proves to be admitted by; as in client/kv_client.h.
+struct KeyChoice {
+  std::string file;  // empty: nothing
+  std::string name;
+
+  bool operator==(const KeyChoice&) const = default;
+};
+
 struct ConnectOptions {
   std::chrono::nanoseconds deadline{0};
+  KeyChoice key = {};
   RdmaChoice rdma;
   uint32_t credits = 0;             // requests under way at once; 0: the library's choice
   bool for_administration = false;  // as the library's

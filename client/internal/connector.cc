@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/admission/access_rules.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/shm_client_channel.h"
@@ -35,19 +36,31 @@ absl::Status AsConnectError(const absl::Status& status) {
   }
 }
 
+// Null: the client has none.
+absl::StatusOr<std::shared_ptr<const AccessKey>> KeyOf(const ClientOptions& options) {
+  if (options.key_file.empty()) return nullptr;
+  absl::StatusOr<AccessKey> key = LoadAccessKey(options.key_file, options.key_name);
+  if (key.ok()) return std::make_shared<const AccessKey>(*std::move(key));
+  // Not the server's error: trying again does not help.
+  if (absl::IsPermissionDenied(key.status())) return key.status();
+  return absl::InvalidArgumentError(key.status().message());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClientChannel>> OpenChannel(const Target& target, const Hello& hello,
                                                            const ClientOptions& options,
                                                            int64_t deadline_ns) {
+  KVD_ASSIGN_OR_RETURN(std::shared_ptr<const AccessKey> key, KeyOf(options));
   if (target.kind == Target::Kind::kShm)
-    return ShmClientChannel::Connect(target.socket_path, hello, deadline_ns);
+    return ShmClientChannel::Connect(target.socket_path, hello, deadline_ns, std::move(key));
   VerbsTarget verbs;
   verbs.host = target.host;
   verbs.port = target.port;
   verbs.device = options.rdma_device;
   verbs.connect = options.rdma_connect_by_tcp ? VerbsConnectMode::kTcp : VerbsConnectMode::kCm;
   verbs.gid_index = options.rdma_gid_index;
+  verbs.key = std::move(key);
   return VerbsClientChannel::Connect(verbs, hello, deadline_ns);
 }
 

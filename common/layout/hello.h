@@ -1,9 +1,11 @@
 // The first frames of a session, before anything of the region is known to the client.
 //
 //   client -> server   Hello (64)
-//   server -> client   Welcome (176): admitted, with the region's geometry; or refused: `status` and a text
+//   server -> client   Challenge (64), where the client is to prove that it has a key
+//   client -> server   ChallengeAnswer (128)
+//   server -> client   Welcome (216): admitted, with the region's geometry; or refused: `status` and a text
 //
-// Both carry magic and protocol version first and never change in their first 16 bytes, so any two versions can at
+// Hello and Welcome carry magic and protocol version first and never change in their first 16 bytes, so any two versions can at
 // least refuse each other with a reason.
 #pragma once
 
@@ -15,11 +17,27 @@ namespace kvd {
 
 inline constexpr uint64_t kHelloMagic = 0x4f4c4c454844564b;    // the bytes "KVDHELLO"
 inline constexpr uint64_t kWelcomeMagic = 0x4d434c455744564b;  // the bytes "KVDWELCM"
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint64_t kChallengeMagic = 0x4c4c41484344564b;        // the bytes "KVDCHALL"
+inline constexpr uint64_t kChallengeAnswerMagic = 0x57534e414344564b;  // the bytes "KVDCANSW"
+inline constexpr uint16_t kProtocolVersion = 5;
 
 // Hello::feature_bits, and Welcome's where it holds. The client is here to look after the server, for a moment: where all
 // ordinary sessions are taken, it asks for one of the few that are kept for local administration.
 inline constexpr uint64_t kFeatureAdministration = 1;
+// Hello only. The client has a key: it answers a Challenge, and goes on with nobody who has not proved to have the key as well.
+inline constexpr uint64_t kFeatureKey = 2;
+
+// What a session may do; each role may do what those before it may.
+enum class Role : uint32_t {
+  kNone = 0,
+  kRead = 1,
+  kReadWrite = 2,
+  kAdmin = 3,  // look at others' sessions and end them
+};
+
+inline constexpr size_t kNonceBytes = 32;
+inline constexpr size_t kProofBytes = 32;    // HMAC-SHA256
+inline constexpr size_t kKeyNameBytes = 32;  // with at least one zero at the end
 
 struct Hello {
   uint64_t magic;
@@ -42,6 +60,26 @@ enum class WelcomeStatus : uint32_t {
   kShuttingDown = 5,
   kInternal = 6,
   kTooLate = 7,      // the hello did not arrive in time
+};
+
+// common/admission/proof.h says what the proofs are over.
+struct Challenge {
+  uint64_t magic;
+  uint32_t reserved0;  // zero
+  uint32_t client_queue_pair;  // the numbers of the connection's queue pairs, as the server sees them: an answer that was
+  uint32_t server_queue_pair;  // meant for another connection is good for nothing; zero over shared memory
+  uint32_t reserved1;          // zero
+  uint8_t nonce[kNonceBytes];
+  uint64_t reserved2;  // zero
+};
+
+struct ChallengeAnswer {
+  uint64_t magic;
+  uint64_t reserved0;  // zero
+  char key_name[kKeyNameBytes];  // NUL-padded
+  uint8_t nonce[kNonceBytes];
+  uint8_t proof[kProofBytes];
+  uint8_t reserved1[16];  // zero
 };
 
 // Welcome::flags. The server still has the replies to everything that this client id sent in earlier sessions with this
@@ -72,6 +110,9 @@ struct Welcome {
   uint32_t server_pid;
   uint32_t flags;        // kWelcome..., below
   char text[64];         // why the session was refused; NUL-padded
+  uint32_t role;         // Role of the session
+  uint32_t reserved0;    // zero
+  uint8_t proof[kProofBytes];  // that the server has the key; zero where none was asked for
 };
 
 static_assert(std::is_standard_layout_v<Hello> && std::has_unique_object_representations_v<Hello>);
@@ -87,7 +128,7 @@ static_assert(offsetof(Hello, pid) == 36);
 static_assert(offsetof(Hello, name) == 40);
 
 static_assert(std::is_standard_layout_v<Welcome> && std::has_unique_object_representations_v<Welcome>);
-static_assert(sizeof(Welcome) == 176 && alignof(Welcome) == 8);
+static_assert(sizeof(Welcome) == 216 && alignof(Welcome) == 8);
 static_assert(offsetof(Welcome, magic) == 0);
 static_assert(offsetof(Welcome, version) == 8);
 static_assert(offsetof(Welcome, version_min) == 10);
@@ -109,5 +150,25 @@ static_assert(offsetof(Welcome, server_unix_us) == 96);
 static_assert(offsetof(Welcome, server_pid) == 104);
 static_assert(offsetof(Welcome, flags) == 108);
 static_assert(offsetof(Welcome, text) == 112);
+static_assert(offsetof(Welcome, role) == 176);
+static_assert(offsetof(Welcome, reserved0) == 180);
+static_assert(offsetof(Welcome, proof) == 184);
+
+static_assert(std::is_standard_layout_v<Challenge> && std::has_unique_object_representations_v<Challenge>);
+static_assert(sizeof(Challenge) == 64 && alignof(Challenge) == 8);
+static_assert(offsetof(Challenge, reserved0) == 8);
+static_assert(offsetof(Challenge, client_queue_pair) == 12);
+static_assert(offsetof(Challenge, server_queue_pair) == 16);
+static_assert(offsetof(Challenge, reserved1) == 20);
+static_assert(offsetof(Challenge, nonce) == 24);
+static_assert(offsetof(Challenge, reserved2) == 56);
+
+static_assert(std::is_standard_layout_v<ChallengeAnswer> && std::has_unique_object_representations_v<ChallengeAnswer>);
+static_assert(sizeof(ChallengeAnswer) == 128 && alignof(ChallengeAnswer) == 8);
+static_assert(offsetof(ChallengeAnswer, reserved0) == 8);
+static_assert(offsetof(ChallengeAnswer, key_name) == 16);
+static_assert(offsetof(ChallengeAnswer, nonce) == 48);
+static_assert(offsetof(ChallengeAnswer, proof) == 80);
+static_assert(offsetof(ChallengeAnswer, reserved1) == 112);
 
 }  // namespace kvd

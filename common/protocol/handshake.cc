@@ -85,10 +85,49 @@ absl::Status ParseWelcome(std::span<const std::byte> frame, Welcome& welcome) {
     return absl::DataLossError(absl::StrCat("admitted with values of up to ", welcome.max_value_bytes, " bytes"));
   }
   if (welcome.credits == 0) return absl::DataLossError("admitted without a credit");
+  if (welcome.role < static_cast<uint32_t>(Role::kRead) || welcome.role > static_cast<uint32_t>(Role::kAdmin)) {
+    return absl::DataLossError(absl::StrCat("admitted in an unknown role ", welcome.role));
+  }
   if (absl::Status geometry = CheckGeometry(GeometryOf(welcome)); !geometry.ok()) {
     return absl::DataLossError(geometry.message());
   }
   return absl::OkStatus();
+}
+
+bool IsChallenge(std::span<const std::byte> frame) {
+  uint64_t magic = 0;
+  if (frame.size() < sizeof(magic)) return false;
+  std::memcpy(&magic, frame.data(), sizeof(magic));
+  return magic == kChallengeMagic;
+}
+
+absl::Status ParseChallenge(std::span<const std::byte> frame, Challenge& challenge) {
+  if (frame.size() != sizeof(challenge)) return absl::DataLossError("the server's challenge has a wrong length");
+  std::memcpy(&challenge, frame.data(), sizeof(challenge));
+  if (challenge.magic != kChallengeMagic) return absl::DataLossError("the server's challenge has a wrong magic");
+  if (challenge.reserved0 != 0 || challenge.reserved1 != 0 || challenge.reserved2 != 0) {
+    return absl::DataLossError("the server's challenge has a reserved field that is not zero");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ParseChallengeAnswer(std::span<const std::byte> frame, ChallengeAnswer& answer) {
+  if (frame.size() != sizeof(answer)) return absl::InvalidArgumentError("answer to the challenge has a wrong length");
+  std::memcpy(&answer, frame.data(), sizeof(answer));
+  if (answer.magic != kChallengeAnswerMagic) return absl::InvalidArgumentError("answer to the challenge: wrong magic");
+  const bool reserved = answer.reserved0 != 0 || std::any_of(std::begin(answer.reserved1), std::end(answer.reserved1),
+                                                             [](uint8_t byte) { return byte != 0; });
+  if (reserved) {
+    return absl::InvalidArgumentError("answer to the challenge: reserved field is not zero");
+  }
+  if (answer.key_name[sizeof(answer.key_name) - 1] != 0) {
+    return absl::InvalidArgumentError("answer to the challenge: name does not end");
+  }
+  return absl::OkStatus();
+}
+
+std::string_view KeyNameOf(const ChallengeAnswer& answer) {
+  return {answer.key_name, strnlen(answer.key_name, sizeof(answer.key_name))};
 }
 
 Geometry GeometryOf(const Welcome& welcome) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "common/layout/hello.h"
@@ -24,6 +25,16 @@ Welcome MakeRefusal(WelcomeStatus status, std::string_view why);
 // versions do not match; Unavailable: full or shutting down, try again; PermissionDenied: not admitted;
 // DataLoss: not a Welcome, or numbers that cannot be.
 absl::Status ParseWelcome(std::span<const std::byte> frame, Welcome& welcome);
+
+// Whether the frame is a Challenge, which ParseChallenge then judges, and not the answer to a Hello.
+bool IsChallenge(std::span<const std::byte> frame);
+
+// DataLoss: not what a Challenge can be.
+absl::Status ParseChallenge(std::span<const std::byte> frame, Challenge& challenge);
+
+// InvalidArgument: not what a ChallengeAnswer can be.
+absl::Status ParseChallengeAnswer(std::span<const std::byte> frame, ChallengeAnswer& answer);
+std::string_view KeyNameOf(const ChallengeAnswer& answer);
 
 // The geometry in an admission.
 Geometry GeometryOf(const Welcome& welcome);

@@ -45,8 +45,10 @@ constexpr Rule RuleOf(Opcode opcode) {
       return {
           .known = true, .key = true, .flags = kWriteFlags | kRequestIfVersion | kRequestWithValue};
     case Opcode::kFlush:
+    case Opcode::kKick:
       return {.known = true, .key = true};
     case Opcode::kStat:
+    case Opcode::kSessions:
     case Opcode::kRelease:
       return {.known = true};
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/layout/frames.h"
+#include "common/layout/hello.h"
 
 namespace kvd {
 
@@ -51,9 +52,36 @@ constexpr bool IsWrite(uint8_t opcode) {
     case Opcode::kRelease:
     case Opcode::kFlush:
     case Opcode::kHits:
+    case Opcode::kSessions:
+    case Opcode::kKick:
       break;
   }
   return false;
+}
+
+// The least role of a session that may ask for it.
+constexpr Role RoleFor(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kPing:
+    case Opcode::kGet:
+    case Opcode::kExists:
+    case Opcode::kStat:
+    case Opcode::kRelease:
+    case Opcode::kHits:
+      return Role::kRead;
+    case Opcode::kPut:
+    case Opcode::kDelete:
+    case Opcode::kIncrement:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kTouch:
+    case Opcode::kFlush:
+      return Role::kReadWrite;
+    case Opcode::kSessions:
+    case Opcode::kKick:
+      break;
+  }
+  return Role::kAdmin;
 }
 
 }  // namespace kvd

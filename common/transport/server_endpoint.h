@@ -7,8 +7,6 @@
 // slept on as PrepareToSleep says.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -16,6 +14,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/admission/admission.h"
 #include "common/layout/hello.h"
 #include "common/transport/frame_parts.h"
 
@@ -23,28 +22,6 @@ namespace kvd {
 
 // Names a channel within its endpoint; never reused in the life of the endpoint.
 enum class ChannelId : uint64_t {};
-
-struct PeerIdentity {
-  std::string transport;  // "shm", "rdma"
-  std::string address;    // socket path or host:port
-  pid_t pid = 0;          // shared memory only, from SO_PEERCRED; otherwise 0
-  uid_t uid = 0;
-  gid_t gid = 0;
-};
-
-// Decides who becomes a session. Called from transport threads; must be thread-safe and must not
-// block.
-class Admission {
- public:
-  virtual ~Admission() = default;
-  // The answer to a Hello that ParseHello accepted. If its status is kAdmitted, the transport fills
-  // in what is its own (region_address, region_key) and calls Gone exactly once for that session_id
-  // when the channel ends, also when it never reached a poller.
-  virtual Welcome Admit(const PeerIdentity& peer, const Hello& hello) = 0;
-  virtual void Gone(uint64_t session_id) = 0;
-  // The transport refused a client itself, before or after it asked Admit.
-  virtual void CountRefusal() {}
-};
 
 struct ServerEvent {
   enum class Kind : uint8_t {
@@ -61,7 +38,8 @@ struct ServerEvent {
   std::span<const std::byte> frame;
   const Hello* hello = nullptr;
   const PeerIdentity* peer = nullptr;
-  uint64_t session_id = 0;  // kOpened
+  uint64_t session_id = 0;  // kOpened, like the next
+  Role role = Role::kNone;
   const absl::Status* error = nullptr;
 };
 

@@ -98,7 +98,24 @@ Outcome AnswerRelease(const RequestView& request) {
   return MakeOutcome(request.header, ReplyStatus::kOk);
 }
 
-Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t frame_bytes) {
+Outcome AnswerNotPermitted(const RequestView& request, Role role) {
+  return AnswerError(request.header, ReplyStatus::kNotPermitted,
+                     role == Role::kRead ? "this session may only read; use a key of the role read-write"
+                                         : "this is for the role admin; use a key of that role");
+}
+
+Outcome AnswerTooManyPulls(const RequestView& request) {
+  return AnswerError(request.header, ReplyStatus::kBusy,
+                     "too many bytes are on their way (--max_pull_bytes); send them one by one");
+}
+
+Outcome AnswerKick(const RequestView& request, uint64_t ended) {
+  Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
+  outcome.header.result = ended;
+  return outcome;
+}
+
+Outcome AnswerText(const RequestView& request, std::string_view text, uint32_t frame_bytes) {
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
   outcome.header.value_len = text.size();
   const uint64_t from = std::min<uint64_t>(request.header.argument, text.size());
@@ -145,6 +162,8 @@ Outcome Operations::Execute(const RequestView& request, uint64_t hash) {
     case Opcode::kPing:
     case Opcode::kStat:
     case Opcode::kRelease:
+    case Opcode::kSessions:
+    case Opcode::kKick:
       break;
   }
   return AnswerError(request.header, ReplyStatus::kUnsupported,

@@ -31,7 +31,12 @@ Outcome AnswerPing(const RequestView& request, uint64_t now_unix_us);
 Outcome AnswerRelease(const RequestView& request);
 // The part of `text` that begins at the request's argument, as much as a frame holds; value_len is
 // the whole length.
-Outcome AnswerStat(const RequestView& request, std::string_view text, uint32_t frame_bytes);
+Outcome AnswerText(const RequestView& request, std::string_view text, uint32_t frame_bytes);
+// The session's role does not suffice for the request.
+Outcome AnswerNotPermitted(const RequestView& request, Role role);
+// As many bytes are on their way from this session as it may have.
+Outcome AnswerTooManyPulls(const RequestView& request);
+Outcome AnswerKick(const RequestView& request, uint64_t ended);
 // A request that DecodeRequest refused: kUnsupported if it is of a later version (an opcode or flag
 // that this server does not know), else kMalformed.
 Outcome AnswerBadFrame(const RequestView& request, FrameError error);

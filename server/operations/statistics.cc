@@ -21,7 +21,8 @@ constexpr OpcodeName kOpcodeNames[] = {
     {Opcode::kRelease, "requests_release"}, {Opcode::kIncrement, "requests_increment"},
     {Opcode::kAppend, "requests_append"},   {Opcode::kPrepend, "requests_prepend"},
     {Opcode::kTouch, "requests_touch"},     {Opcode::kFlush, "requests_flush"},
-    {Opcode::kHits, "requests_hits"}};
+    {Opcode::kHits, "requests_hits"},       {Opcode::kSessions, "requests_sessions"},
+    {Opcode::kKick, "requests_kick"}};
 
 uint64_t Microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);

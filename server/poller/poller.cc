@@ -21,6 +21,8 @@ constexpr uint32_t kIdleRoundsPerClock = 16;
 constexpr size_t kSpareForwardsMax = 256;
 constexpr int64_t kSweepNs = 10'000'000'000;
 constexpr size_t kSweepClientsMin = 64;
+// Looks at a session within the time after which it is idle.
+constexpr int64_t kIdleLooks = 4;
 // The longest sleep while items expire: their clock may go a little faster than the poller's.
 constexpr int64_t kSleepMaxUs = 10'000'000;
 
@@ -67,6 +69,34 @@ void Poller::RequestStop() {
   Wake();
 }
 
+void Poller::EndSessions(const std::vector<uint64_t>& session_ids, const absl::Status& reason) {
+  {
+    const std::lock_guard lock(orders_mutex_);
+    orders_.push_back({session_ids, reason});
+    orders_wait_.store(true, std::memory_order_seq_cst);
+  }
+  Wake();
+}
+
+void Poller::TakeOrders() {
+  std::vector<Order> orders;
+  {
+    const std::lock_guard lock(orders_mutex_);
+    orders.swap(orders_);
+    orders_wait_.store(false, std::memory_order_relaxed);
+  }
+  for (const Order& order : orders) {
+    for (const ChannelId channel : sessions_.channels()) {
+      ServerSession& session = *sessions_.Find(channel);
+      const auto& ids = order.session_ids;
+      if (session.ending || std::find(ids.begin(), ids.end(), session.session_id) == ids.end())
+        continue;
+      session.ending = true;
+      endpoint_.Close(channel, order.reason);
+    }
+  }
+}
+
 void Poller::Join() {
   if (thread_.joinable()) thread_.join();
 }
@@ -74,6 +104,7 @@ void Poller::Join() {
 void Poller::Run() {
   now_ns_ = clock_.NowMonotonicNs();
   while (!stop_.load(std::memory_order_relaxed)) {
+    if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]] TakeOrders();
     if (Step()) {
       idle_since_ns_ = 0;
       idle_rounds_ = 0;
@@ -85,6 +116,7 @@ void Poller::Run() {
 }
 
 bool Poller::Turn() {
+  TakeOrders();
   if (Step()) return true;
   now_ns_ = clock_.NowMonotonicNs();
   Housekeeping();
@@ -138,7 +170,8 @@ void Poller::Idle() {
 // the store here and the looks that follow are the other half, so no wake-up is lost.
 void Poller::Sleep() {
   sleeping_.store(true, std::memory_order_seq_cst);
-  if (mailbox_.empty() && !stop_.load(std::memory_order_seq_cst) && endpoint_.PrepareToSleep()) {
+  if (mailbox_.empty() && !stop_.load(std::memory_order_seq_cst) &&
+      !orders_wait_.load(std::memory_order_seq_cst) && endpoint_.PrepareToSleep()) {
     const int timeout_ms = SleepMaxMs();
     counters_.sleeps.Add(1);
     pollfd wakers[] = {{endpoint_.event_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
@@ -162,6 +195,8 @@ int Poller::SleepMaxMs() const {
     const uint64_t until_us = *sweep_us > now_us ? *sweep_us - now_us : 0;
     sleep_us = std::min(sleep_us, static_cast<int64_t>(std::min<uint64_t>(until_us, kSleepMaxUs)));
   }
+  if (options_.idle_ns != 0 && sessions_.size() != 0)
+    sleep_us = std::min(sleep_us, (next_idle_look_ns_ - now_ns_) / 1000);
   if (sleep_us == INT64_MAX) return -1;
   return static_cast<int>(std::max<int64_t>(sleep_us, 0) / 1000 + 1);
 }
@@ -174,10 +209,26 @@ void Poller::Wake() {
 
 void Poller::Housekeeping() {
   ReleaseExpired();
+  if (options_.idle_ns != 0 && now_ns_ >= next_idle_look_ns_) EndIdle();
   if (now_ns_ >= next_sweep_ns_) ForgetClients();
   if (const auto sweep_us = shard_.next_sweep_unix_us(); sweep_us.has_value()) {
     shard_.RefreshClock();
     if (shard_.now_unix_us() >= *sweep_us) shard_has_work_ = true;
+  }
+}
+
+void Poller::EndIdle() {
+  next_idle_look_ns_ = now_ns_ + options_.idle_ns / kIdleLooks;
+  for (const ChannelId channel : sessions_.channels()) {
+    ServerSession& session = *sessions_.Find(channel);
+    const bool silent = session.requests == session.requests_looked_at && session.pull_bytes == 0;
+    session.requests_looked_at = session.requests;
+    session.looks_in_vain = silent ? session.looks_in_vain + 1 : 0;
+    if (session.ending || session.looks_in_vain < kIdleLooks) continue;
+    session.ending = true;
+    endpoint_.Close(channel, absl::UnavailableError(absl::StrCat(
+                                 "it sent nothing for ", options_.idle_ns / 1'000'000'000,
+                                 " s (--idle_timeout)")));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 #include <string_view>
@@ -42,11 +43,22 @@ struct PollerOptions {
   int64_t drain_ns = 2'000'000'000;  // after RequestStop, for what is under way
   OperationLimits limits;
   Geometry geometry;
+  uint64_t pull_bytes_max = 0;       // of one session, on their way at once; 0: no limit
+  int64_t idle_ns = 0;               // a session that sent nothing for so long ends; 0: never
   uint32_t replies_kept_max = 64;  // per client: at least the credits of a session
   // Whether a client may come back and repeat what it sent; called on any poller's thread.
   std::function<bool(uint64_t client_id)> client_known = [](uint64_t) { return true; };
   // The statistics text; called on any poller's thread.
   std::function<std::string()> statistics = [] { return std::string(); };
+  // Not ok: the session that begins is to end at once; called on any poller's thread.
+  std::function<absl::Status(uint64_t session_id)> why_expelled = [](uint64_t) {
+    return absl::OkStatus();
+  };
+  // A line for each session, and the end of those that an administrator means (but not of the one
+  // that asks), of which it returns how many; called on any poller's thread.
+  std::function<std::string()> sessions_text = [] { return std::string(); };
+  std::function<uint64_t(std::string_view who, uint64_t asking_session_id)> kick =
+      [](std::string_view, uint64_t) { return uint64_t{0}; };
   // One line about a session, for the log; called on any poller's thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -78,6 +90,11 @@ class Poller {
   // ends, within drain_ns and a little.
   void RequestStop();
   void Join();
+
+  // Any thread. Ends those of these sessions that are this poller's; they are told why. At once:
+  // the poller executes nothing of them any more when it has seen this. One that has not begun here
+  // yet is left to PollerOptions::why_expelled.
+  void EndSessions(const std::vector<uint64_t>& session_ids, const absl::Status& reason);
 
   const RequestCounters& counters() const { return counters_; }
   Shard& shard() { return shard_; }
@@ -126,6 +143,7 @@ class Poller {
   int SleepMaxMs() const;
   void Housekeeping();
   void ReleaseExpired();
+  void EndIdle();
   void ForgetClients();
   void Wake();
   void Drain();
@@ -146,7 +164,10 @@ class Poller {
   void OnPullDone(const ServerEvent& event);
   void OnClosed(const ServerEvent& event);
   void Answer(ChannelId channel, ServerSession* session, const Outcome& outcome, uint32_t shard);
-  void AnswerStatistics(const Decoded& decoded);
+  void AnswerText(const Decoded& decoded, const std::function<std::string()>& text);
+  bool MayPull(const ServerSession& session, uint64_t bytes) const;
+  void AnswerKick(const Decoded& decoded);
+  void TakeOrders();
   uint64_t NowUnixUs() const;
   void EndSession(ChannelId channel, const Outcome& last);
   void RefuseFrame(const Decoded& decoded);
@@ -177,6 +198,7 @@ class Poller {
   SessionTable sessions_;
   int64_t next_sweep_ns_ = 0;  // of replies kept for clients; also when there are this many:
   size_t sweep_at_clients_ = 64;
+  int64_t next_idle_look_ns_ = 0;
   RequestCounters counters_;
 
   static constexpr size_t kBatchMax = 32;
@@ -197,6 +219,15 @@ class Poller {
   size_t forwards_out_ = 0;
   std::atomic<bool> sleeping_{false};
   UniqueFd wake_;  // eventfd
+
+  // Sessions to end.
+  struct Order {
+    std::vector<uint64_t> session_ids;
+    absl::Status reason;
+  };
+  std::mutex orders_mutex_;
+  std::vector<Order> orders_;             // guarded by orders_mutex_
+  std::atomic<bool> orders_wait_{false};  // a hint that spares the lock
 
   std::atomic<bool> stop_{false};
   std::atomic<bool> drained_{false};  // no peer will hear of it again, unless it is asked

@@ -18,6 +18,10 @@ void Poller::Handle(const ServerEvent& event) {
       if (operations_.replies().clients() >= sweep_at_clients_) ForgetClients();
       options_.log(absl::StrCat("session ", event.session_id, ": ",
                                 sessions_.Find(event.channel)->name, " connected"));
+      if (const absl::Status why = options_.why_expelled(event.session_id); !why.ok()) {
+        sessions_.Find(event.channel)->ending = true;
+        endpoint_.Close(event.channel, why);
+      }
       break;
     case ServerEvent::Kind::kRequest:
       Decode(event);
@@ -77,12 +81,21 @@ void Poller::Execute(Decoded& decoded) {
   decoded.session = session;
   ++session->requests;
   if (decoded.error != nullptr) return RefuseFrame(decoded);
+  const auto opcode = static_cast<Opcode>(decoded.request.header.opcode);
   counters_.requests[decoded.request.header.opcode].Add(1);
-  switch (static_cast<Opcode>(decoded.request.header.opcode)) {
+  if (RoleFor(opcode) > session->role) [[unlikely]] {
+    return Answer(decoded.channel, session, AnswerNotPermitted(decoded.request, session->role),
+                  index_);
+  }
+  switch (opcode) {
     case Opcode::kPing:
       return Answer(decoded.channel, session, AnswerPing(decoded.request, NowUnixUs()), index_);
     case Opcode::kStat:
-      return AnswerStatistics(decoded);
+      return AnswerText(decoded, options_.statistics);
+    case Opcode::kSessions:
+      return AnswerText(decoded, options_.sessions_text);
+    case Opcode::kKick:
+      return AnswerKick(decoded);
     case Opcode::kRelease:
       if (const auto held = sessions_.TakeHeld(decoded.channel)) Release(*held);
       return Answer(decoded.channel, session, AnswerRelease(decoded.request), index_);
@@ -99,11 +112,21 @@ void Poller::Execute(Decoded& decoded) {
     case Opcode::kFlush:
       break;
   }
+  if (IsPulled(decoded.request) && !MayPull(*session, decoded.request.header.value_len)) {
+    return Answer(decoded.channel, session, AnswerTooManyPulls(decoded.request), index_);
+  }
   if (!write_order_.empty() && MustWait(decoded)) [[unlikely]] {
     return write_order_.Wait(*ForwardOf(decoded));
   }
   if (decoded.owner != index_) return SendForward(decoded);
   ExecuteHere(decoded);
+}
+
+// One is under way in any case, however long.
+bool Poller::MayPull(const ServerSession& session, uint64_t bytes) const {
+  const uint64_t max = options_.pull_bytes_max;
+  return max == 0 || session.pull_bytes == 0 ||
+         (bytes <= max && session.pull_bytes <= max - bytes);
 }
 
 bool Poller::MustWait(const Decoded& decoded) const {
@@ -169,7 +192,10 @@ void Poller::StartPull(ChannelId channel, PendingPull pull) {
     throw;
   }
   const absl::Status started = endpoint_.Pull(channel, source, pull.reservation.value, id);
-  if (started.ok()) return;
+  if (started.ok()) {
+    if (ServerSession* session = sessions_.Find(channel)) session->pull_bytes += source.length;
+    return;
+  }
   pulls_.erase(id);
   FinishPull(pull, /*pulled=*/false);
 }
@@ -177,7 +203,9 @@ void Poller::StartPull(ChannelId channel, PendingPull pull) {
 void Poller::OnPullDone(const ServerEvent& event) {
   auto node = pulls_.extract(event.pull_id);
   if (node.empty()) return;
-  if (event.ok) counters_.pulled_bytes.Add(node.mapped().request.value_len);
+  const uint64_t bytes = node.mapped().request.value_len;
+  if (event.ok) counters_.pulled_bytes.Add(bytes);
+  if (ServerSession* session = sessions_.Find(node.mapped().channel)) session->pull_bytes -= bytes;
   FinishPull(node.mapped(), event.ok);
 }
 
@@ -254,15 +282,20 @@ uint64_t Poller::NowUnixUs() const {
   return static_cast<uint64_t>(std::max<int64_t>(clock_.NowUnixUs(), 0));
 }
 
-void Poller::AnswerStatistics(const Decoded& decoded) {
+void Poller::AnswerText(const Decoded& decoded, const std::function<std::string()>& text) {
   ServerSession& session = *decoded.session;
-  if (decoded.request.header.argument == 0) session.statistics = options_.statistics();
+  if (decoded.request.header.argument == 0) session.text = text();
   const Outcome outcome =
-      AnswerStat(decoded.request, session.statistics, options_.limits.frame_bytes);
+      kvd::AnswerText(decoded.request, session.text, options_.limits.frame_bytes);
   Answer(decoded.channel, decoded.session, outcome, index_);
-  if (decoded.request.header.argument + outcome.payload.size() >= session.statistics.size()) {
-    session.statistics = std::string();
+  if (decoded.request.header.argument + outcome.payload.size() >= session.text.size()) {
+    session.text = std::string();
   }
+}
+
+void Poller::AnswerKick(const Decoded& decoded) {
+  const uint64_t ended = options_.kick(decoded.request.key, decoded.session->session_id);
+  Answer(decoded.channel, decoded.session, kvd::AnswerKick(decoded.request, ended), index_);
 }
 
 void Poller::RefuseFrame(const Decoded& decoded) {

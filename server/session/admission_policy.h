@@ -4,24 +4,38 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "common/admission/access_rules.h"
+#include "common/admission/admission.h"
 #include "common/base/clock.h"
 #include "common/layout/frames.h"
 #include "common/protocol/geometry.h"
-#include "common/transport/server_endpoint.h"
+#include "server/session/address_limits.h"
+#include "server/session/audit_log.h"
+#include "server/session/session_facts.h"
 
 namespace kvd {
 
-// Admits every peer that the transport lets through (over shared memory: whoever may open the
-// socket) until sessions_max are there or the server shuts down. Beyond sessions_max there are a
-// few for administration by this process's user or root over shared memory. Thread-safe; never
-// blocks for long.
+// Without access rules, admits every peer that the transport lets through (over shared memory:
+// whoever may open the socket); with them, who has a key, and over shared memory also whom they
+// name, and this process's user and root. Until sessions_max are there or the server shuts down;
+// beyond sessions_max there are a few for administration by this process's user or root over shared
+// memory. Thread-safe; never blocks for long.
 class AdmissionPolicy final : public Admission {
  public:
   struct Options {
     Geometry geometry;
+    std::shared_ptr<const AccessRules> access;  // null: none
+    AddressLimits::Options of_address;          // not for this process's user and root
+    AuditLog* audit = nullptr;                  // null: none; outlives the policy
     uint32_t sessions_max = 1024;
     uint32_t credits_max = 64;  // a client gets what it wants up to this
     uint32_t frame_bytes = kFrameBytesDefault;
@@ -41,15 +55,33 @@ class AdmissionPolicy final : public Admission {
   static constexpr int64_t kRepliesKeptNs = 60'000'000'000;
 
   // The clock outlives this object.
-  AdmissionPolicy(const Options& options, const Clock& clock) : options_(options), clock_(clock) {}
+  AdmissionPolicy(const Options& options, const Clock& clock)
+      : options_(options), clock_(clock), access_(options.access), limits_(options.of_address) {}
 
+  std::optional<std::string> TurnAway(const PeerIdentity& peer) override;
+  bool WantsProof(const PeerIdentity& peer, const Hello& hello) override;
+  std::shared_ptr<const AccessKey> FindKey(std::string_view name) override;
   Welcome Admit(const PeerIdentity& peer, const Hello& hello) override;
   void Gone(uint64_t session_id) override;
+  void NoteRefusal(const PeerIdentity& peer, const Hello& hello, std::string_view why) override;
   void CountRefusal() override { refused_.fetch_add(1, std::memory_order_relaxed); }
 
   // Whether the client has a session, or had one less than kRepliesKeptNs ago. One that is not
   // known any more will be told so should it come back, so what is kept for it may go.
   bool KnowsClient(uint64_t client_id);
+
+  // From now on these rules hold (null: none). Returns the sessions that they would not admit, or
+  // not in the role that they have, or whose key has another secret now: the caller ends them.
+  std::vector<SessionFacts> Replace(std::shared_ptr<const AccessRules> access);
+
+  // In the order of their ids.
+  std::vector<SessionFacts> Sessions() const;
+
+  // Notes that these sessions are to end, for whoever meets one of them only later: a session is
+  // admitted a little before its poller knows of it.
+  void Expel(const std::vector<uint64_t>& session_ids, const absl::Status& reason);
+  // Ok: it may stay.
+  absl::Status WhyExpelled(uint64_t session_id) const;
 
   // From now on everybody is refused with kShuttingDown.
   void BeginShutdown() { shutting_down_.store(true, std::memory_order_relaxed); }
@@ -66,12 +98,25 @@ class AdmissionPolicy final : public Admission {
   };
 
   struct Live {
-    uint64_t client_id = 0;
+    SessionFacts facts;
+    absl::Status expelled = {};  // why, if it is
     bool kept_for_administration = false;  // takes one of kAdministrationSessions
   };
 
-  Welcome Refuse(WelcomeStatus status, std::string_view why);
+  Welcome Refuse(const PeerIdentity& peer, const Hello& hello, WelcomeStatus status,
+                 std::string_view why);
+  // Admits, or says why not: with the lock held.
+  struct Verdict {
+    WelcomeStatus status = WelcomeStatus::kAdmitted;
+    std::string why = {};
+    SessionFacts facts = {};
+    bool kept_for_administration = false;
+    bool replies_kept = false;
+  };
+  Verdict Judge(const PeerIdentity& peer, const Hello& hello);
   void ForgetAbsent(int64_t now_ns);
+  // kNone: it is not admitted.
+  static Role RoleOf(const PeerIdentity& peer, const AccessRules* access);
 
   const Options options_;
   const Clock& clock_;
@@ -80,6 +125,8 @@ class AdmissionPolicy final : public Admission {
   std::atomic<uint64_t> refused_{0};
   mutable std::mutex mutex_;
   // Guarded by mutex_.
+  std::shared_ptr<const AccessRules> access_;
+  AddressLimits limits_;
   std::unordered_map<uint64_t, Live> live_;  // by session id
   uint32_t administrators_ = 0;              // of live_, those that take a session kept for them
   std::unordered_map<uint64_t, Client> clients_;

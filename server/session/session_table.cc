@@ -33,6 +33,7 @@ void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
   auto session = std::make_unique<ServerSession>();
   session->session_id = opened.session_id;
   if (opened.hello != nullptr) session->client_id = opened.hello->client_id;
+  session->role = opened.role;
   session->name = NameOf(opened);
   sessions_[channel] = std::move(session);
 }

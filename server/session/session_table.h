@@ -25,13 +25,17 @@ struct HeldItem {
 struct ServerSession {
   uint64_t session_id = 0;
   uint64_t client_id = 0;
+  Role role = Role::kNone;
   std::string name;  // "kvcli (pid 4711)", for logs
   uint64_t requests = 0;
+  uint64_t requests_looked_at = 0;  // when it was last looked at whether it is idle
+  uint32_t looks_in_vain = 0;       // since it had sent something
+  uint64_t pull_bytes = 0;          // on their way
   bool ending = false;  // being closed for what it sent: nothing more of it is executed
   std::optional<HeldItem> held;
-  // The statistics as they were when the client began to read them, so that all parts belong
-  // together.
-  std::string statistics;
+  // The statistics, or whatever else the client reads in parts, as it was when it began to, so that
+  // all parts belong together.
+  std::string text;
 };
 
 // Used by one poller thread only.

@@ -60,6 +60,7 @@ Welcome FakeRegion::MakeWelcome(uint64_t session_id, uint32_t credits, uint32_t 
   welcome.frame_bytes = frame_bytes;
   welcome.max_value_bytes = uint64_t{64} << 20;
   welcome.server_pid = static_cast<uint32_t>(getpid());
+  welcome.role = static_cast<uint32_t>(Role::kReadWrite);
   return welcome;
 }
 

@@ -108,9 +108,9 @@ class RawVerbsClient {
     }
   }
 
-  // Says hello and takes the welcome.
-  Welcome BeAdmitted(const Hello& hello) {
-    PostReceives();
+  // Says hello and takes the welcome, with so many receives posted.
+  Welcome BeAdmitted(const Hello& hello, size_t receives = kReceives) {
+    PostReceives(receives);
     REQUIRE(PostMessage(verbs::MessageKind::kHello, std::as_bytes(std::span(&hello, 1))) == 0);
     const auto message = Receive();
     Welcome welcome{};

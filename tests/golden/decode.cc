@@ -5,6 +5,9 @@
 #include <optional>
 #include <span>
 
+#include "absl/strings/escaping.h"
+#include "common/admission/proof.h"
+#include "common/admission/role.h"
 #include "common/layout/bucket.h"
 #include "common/layout/checked_word.h"
 #include "common/layout/superblock.h"
@@ -165,6 +168,41 @@ Json DecodeHello(const Json&, std::string_view bytes) {
           {"name", Text(hello.name)}};
 }
 
+std::string Hex(std::span<const uint8_t> bytes) {
+  return absl::BytesToHexString({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+Json DecodeChallenge(const Json&, std::string_view bytes) {
+  Challenge challenge;
+  if (const absl::Status status = ParseChallenge(Span(bytes), challenge); !status.ok())
+    return ErrorOf(status);
+  return {{"client_queue_pair", challenge.client_queue_pair},
+          {"server_queue_pair", challenge.server_queue_pair},
+          {"nonce", Hex(challenge.nonce)}};
+}
+
+template <typename Frame>
+Frame FrameOf(const Json& context, const char* name) {
+  const std::string bytes = absl::HexStringToBytes(context.at(name).get<std::string>());
+  Frame frame{};
+  std::memcpy(&frame, bytes.data(), std::min(bytes.size(), sizeof(frame)));
+  return frame;
+}
+
+Json DecodeChallengeAnswer(const Json& context, std::string_view bytes) {
+  Transcript said;
+  if (const absl::Status status = ParseChallengeAnswer(Span(bytes), said.answer); !status.ok())
+    return ErrorOf(status);
+  const std::string transport = context.at("transport").get<std::string>();
+  said.transport = transport;
+  said.hello = FrameOf<Hello>(context, "hello");
+  said.challenge = FrameOf<Challenge>(context, "challenge");
+  const Proof proof = ClientProof(context.at("secret").get<std::string>(), said);
+  return {{"key_name", std::string(KeyNameOf(said.answer))},
+          {"nonce", Hex(said.answer.nonce)},
+          {"proved", AreSame(proof, said.answer.proof)}};
+}
+
 Json DecodeWelcome(const Json&, std::string_view bytes) {
   Welcome welcome;
   const absl::Status status = ParseWelcome(Span(bytes), welcome);
@@ -196,13 +234,15 @@ Json DecodeWelcome(const Json&, std::string_view bytes) {
           {"wants_hits", (welcome.flags & kWelcomeWantsHits) != 0},
           {"server_unix_us", welcome.server_unix_us},
           {"server_pid", welcome.server_pid},
+          {"role", NameOf(static_cast<Role>(welcome.role))},
+          {"proof", Hex(welcome.proof)},
           {"text", Text(welcome.text)}};
 }
 
 const char* NameOf(uint8_t opcode) {
   static constexpr const char* kNames[] = {"?",      "ping",      "get",    "put",     "delete",
                                            "exists", "stat",      "release", "increment", "append",
-                                           "prepend", "touch",    "flush",  "hits"};
+                                           "prepend", "touch",    "flush",  "hits", "sessions", "kick"};
   return opcode < std::size(kNames) ? kNames[opcode] : "?";
 }
 
@@ -311,6 +351,8 @@ Json DecodeGolden(const std::string& kind, const Json& context, std::string_view
       {"overflow_header", DecodeOverflow},
       {"region_head", DecodeRegionHead},
       {"hello", DecodeHello},
+      {"challenge", DecodeChallenge},
+      {"challenge_answer", DecodeChallengeAnswer},
       {"welcome", DecodeWelcome},
       {"request", DecodeRequestFrame},
       {"reply", DecodeReplyFrame},

@@ -1,11 +1,15 @@
 #include "tests/golden/golden_cases.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
+#include "absl/strings/escaping.h"
+#include "common/admission/proof.h"
 #include "common/base/checksum.h"
 #include "common/base/hash.h"
+#include "common/base/string_view.h"
 #include "common/layout/bucket.h"
 #include "common/layout/checked_word.h"
 #include "common/layout/frames.h"
@@ -29,6 +33,13 @@ constexpr uint32_t kDirectoryEntries = 8;
 template <typename T>
 std::string BytesOf(const T& object) {
   return std::string(reinterpret_cast<const char*>(&object), sizeof(object));
+}
+
+// A nonce, as hexadecimal.
+std::string Repeated(const std::string& byte) {
+  std::string text;
+  for (size_t i = 0; i < kNonceBytes; ++i) text += byte;
+  return text;
 }
 
 // --- items ---
@@ -282,6 +293,34 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
                     {"name", "kvcli"}},
                    BytesOf(hello)});
 
+  Transcript said;
+  said.transport = "rdma";
+  said.hello = hello;
+  said.challenge.magic = kChallengeMagic;
+  said.challenge.client_queue_pair = 17;
+  said.challenge.server_queue_pair = 18;
+  std::fill(std::begin(said.challenge.nonce), std::end(said.challenge.nonce), 0xa5);
+  cases.push_back({"challenge",
+                   "challenge",
+                   Json::object(),
+                   {{"client_queue_pair", 17}, {"server_queue_pair", 18}, {"nonce", Repeated("a5")}},
+                   BytesOf(said.challenge)});
+
+  said.answer.magic = kChallengeAnswerMagic;
+  std::strncpy(said.answer.key_name, "app-2026-11", sizeof(said.answer.key_name) - 1);
+  std::fill(std::begin(said.answer.nonce), std::end(said.answer.nonce), 0x5a);
+  const std::string secret = "sixteen bytes...";
+  const Proof proof = ClientProof(secret, said);
+  std::copy(proof.begin(), proof.end(), said.answer.proof);
+  cases.push_back({"challenge_answer",
+                   "challenge_answer",
+                   {{"transport", "rdma"},
+                    {"secret", secret},
+                    {"hello", absl::BytesToHexString(ToAbsl(BytesOf(said.hello)))},
+                    {"challenge", absl::BytesToHexString(ToAbsl(BytesOf(said.challenge)))}},
+                   {{"key_name", "app-2026-11"}, {"nonce", Repeated("5a")}, {"proved", true}},
+                   BytesOf(said.answer)});
+
   Welcome welcome{};
   welcome.magic = kWelcomeMagic;
   welcome.version = kProtocolVersion;
@@ -301,6 +340,7 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
   welcome.flags = kWelcomeRepliesKept | kWelcomeWantsHits;
   welcome.server_unix_us = 1'700'000'001'000'000;
   welcome.server_pid = 4711;
+  welcome.role = static_cast<uint32_t>(Role::kReadWrite);
   cases.push_back({"welcome_admitted",
                    "welcome",
                    Json::object(),
@@ -324,6 +364,8 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
                     {"wants_hits", true},
                     {"server_unix_us", 1'700'000'001'000'000},
                     {"server_pid", 4711},
+                    {"role", "read-write"},
+                    {"proof", std::string(64, '0')},
                     {"text", ""}},
                    BytesOf(welcome)});
 
@@ -446,6 +488,10 @@ void AddRequests(std::vector<GoldenCase>& cases) {
              {.opcode = Opcode::kFlush, .name = "flush", .key = "user:", .value = "", .argument = 7});
   AddRequest(cases, "request_hits",
              {.opcode = Opcode::kHits, .name = "hits", .key = "", .value = "8 bytes."});
+  AddRequest(cases, "request_sessions",
+             {.opcode = Opcode::kSessions, .name = "sessions", .key = "", .value = "", .argument = 4096});
+  AddRequest(cases, "request_kick",
+             {.opcode = Opcode::kKick, .name = "kick", .key = "key:app-2026-11", .value = ""});
 }
 
 struct ReplySpec {

@@ -2,6 +2,8 @@
 library alone. Offsets stand here as plain numbers, so that they can be compared with the tables
 there. A decoder raises Refused for bytes that a reader must not believe."""
 
+import hashlib
+import hmac
 import struct
 
 from xxh3 import MASK, xxh3_64
@@ -234,7 +236,8 @@ def hello(data, _):
 
 
 def welcome(data, _):
-    need(len(data) == 176 and data[0:8] == b"KVDWELCM", "length or magic")
+    need(len(data) == 216 and data[0:8] == b"KVDWELCM", "length or magic")
+    need(u32(data, 180) == 0, "reserved")
     status = u32(data, 12)
     result = {
         "version": u16(data, 8),
@@ -244,7 +247,7 @@ def welcome(data, _):
         "text": text(data, 112, 64),
     }
     if status != 0:
-        need(not any(data[16:112]), "a refusal says nothing of the region")
+        need(not any(data[16:112]) and not any(data[176:]), "a refusal says nothing of the region")
         return result
     need(u32(data, 108) & ~3 == 0, "unknown flag")
     result.update({
@@ -265,14 +268,41 @@ def welcome(data, _):
         "max_value_bytes": u64(data, 88),
         "server_unix_us": u64(data, 96),
         "server_pid": u32(data, 104),
+        "role": ["?", "read", "read-write", "admin"][u32(data, 176)],
+        "proof": data[184:216].hex(),
     })
     return result
+
+
+def challenge(data, _):
+    need(len(data) == 64 and data[0:8] == b"KVDCHALL", "length or magic")
+    need(u32(data, 8) == 0 and u32(data, 20) == 0 and u64(data, 56) == 0, "reserved")
+    return {
+        "client_queue_pair": u32(data, 12),
+        "server_queue_pair": u32(data, 16),
+        "nonce": data[24:56].hex(),
+    }
+
+
+# The proof is worked out anew, from the frames before it and the secret that the context tells.
+def challenge_answer(data, context):
+    need(len(data) == 128 and data[0:8] == b"KVDCANSW", "length or magic")
+    need(u64(data, 8) == 0 and not any(data[112:]), "reserved")
+    said = b"kvd client 1".ljust(16, b"\0") + context["transport"].encode("ascii").ljust(16, b"\0")
+    said += bytes.fromhex(context["hello"]) + bytes.fromhex(context["challenge"])
+    said += data[:80] + bytes(32) + data[112:]
+    proof = hmac.new(context["secret"].encode("ascii"), said, hashlib.sha256).digest()
+    return {
+        "key_name": text(data, 16, 32),
+        "nonce": data[48:80].hex(),
+        "proved": hmac.compare_digest(proof, data[80:112]),
+    }
 
 
 # --- requests and replies ---
 
 OPCODES = ["?", "ping", "get", "put", "delete", "exists", "stat", "release", "increment", "append",
-           "prepend", "touch", "flush", "hits"]
+           "prepend", "touch", "flush", "hits", "sessions", "kick"]
 STATUSES = ["ok", "not_found", "condition_failed", "too_large", "no_space", "malformed",
             "unsupported", "not_permitted", "pull_failed", "shutting_down", "busy", "internal",
             "not_number", "overflow"]
@@ -371,6 +401,7 @@ def segment_notice(data, _):
 
 DECODERS = {
     function.__name__: function
-    for function in (region_head, bucket, overflow_header, item, hello, welcome, request, reply,
+    for function in (region_head, bucket, overflow_header, item, hello, challenge, challenge_answer,
+                     welcome, request, reply,
                      session_header, ring_slot, segment_notice)
 }

@@ -55,6 +55,7 @@ size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
         event.hello = &link.hello;
         event.peer = &link.peer;
         event.session_id = link.welcome.session_id;
+        event.role = static_cast<Role>(link.welcome.role);
         events[count++] = event;
       } else if (link.over()) {
         if (closes_held_) {

@@ -9,17 +9,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/admission/client_dialogue.h"
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
-#include "common/protocol/handshake.h"
 #include "common/transport/sealed_memory.h"
 #include "common/transport/shm/default_path.h"
 #include "common/transport/shm/region_window.h"
@@ -126,6 +127,19 @@ absl::Status AwaitPacket(int fd, const std::string& path, int64_t deadline_ns) {
   }
 }
 
+// The server's next packet, whatever is in it.
+absl::Status AwaitAnswer(int fd, const std::string& path, int64_t deadline_ns,
+                         std::span<std::byte> frame, Packet& packet) {
+  KVD_RETURN_IF_ERROR(AwaitPacket(fd, path, deadline_ns));
+  int error = ReceivePacket(fd, frame, packet);
+  // A server that closed before it read what was sent: the error comes first, then what it has
+  // sent.
+  if (error == ECONNRESET || error == EPIPE) error = ReceivePacket(fd, frame, packet);
+  if (error == 0 && packet.bytes != 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("kvd at ", path, " closed the connection during the handshake"));
+}
+
 absl::StatusOr<MappedMemory> MapSession(const UniqueFd& fd, const SessionLayout& layout) {
   if (absl::Status sealed = CheckSealedMemory(fd.get(), layout.segment_bytes()); !sealed.ok()) {
     return absl::DataLossError(absl::StrCat("the session's descriptor: ", sealed.message()));
@@ -140,25 +154,27 @@ absl::StatusOr<MappedMemory> MapSession(const UniqueFd& fd, const SessionLayout&
 }  // namespace
 
 absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& hello,
+                                          std::shared_ptr<const AccessKey> key,
                                           int64_t deadline_ns) {
   ShmAdmission admission;
   KVD_ASSIGN_OR_RETURN(admission.socket, MakeUnixSocket());
   const int fd = admission.socket.get();
   KVD_RETURN_IF_ERROR(ConnectSocket(fd, path, deadline_ns));
+  ClientDialogue dialogue("shm", hello, std::move(key));
   // A server that refuses at once may have closed already; its Welcome is there all the same.
-  SendPacket(fd, std::as_bytes(std::span(&hello, 1)));
-  KVD_RETURN_IF_ERROR(AwaitPacket(fd, path, deadline_ns));
-
-  std::byte frame[sizeof(Welcome) + 1];
-  Packet packet;
-  int error = ReceivePacket(fd, frame, packet);
-  // A server that closed before it read the Hello: the error comes first, then what it has sent.
-  if (error == ECONNRESET || error == EPIPE) error = ReceivePacket(fd, frame, packet);
-  if (error != 0 || packet.bytes == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("kvd at ", path, " closed the connection during the handshake"));
+  SendPacket(fd, std::as_bytes(std::span(&dialogue.hello(), 1)));
+  std::optional<Packet> answer;
+  for (;;) {
+    answer.emplace();
+    std::byte frame[sizeof(Welcome) + 1];
+    KVD_RETURN_IF_ERROR(AwaitAnswer(fd, path, deadline_ns, frame, *answer));
+    KVD_ASSIGN_OR_RETURN(const bool admitted,
+                         dialogue.Take(std::span(frame).first(answer->bytes)));
+    if (admitted) break;
+    SendPacket(fd, std::as_bytes(std::span(&dialogue.answer(), 1)));
   }
-  KVD_RETURN_IF_ERROR(ParseWelcome(std::span(frame).first(packet.bytes), admission.welcome));
+  Packet& packet = *answer;
+  admission.welcome = dialogue.welcome();
   if (packet.fds_lost) {
     return absl::ResourceExhaustedError(
         "this process has no descriptors left for a session (ulimit -n)");

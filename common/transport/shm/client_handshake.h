@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/admission/access_rules.h"
 #include "common/base/mapped_memory.h"
 #include "common/base/unique_fd.h"
 #include "common/layout/hello.h"
@@ -23,6 +25,7 @@ struct ShmAdmission {
 
 // As ShmClientChannel::Connect.
 absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& hello,
+                                          std::shared_ptr<const AccessKey> key,
                                           int64_t deadline_ns);
 
 }  // namespace kvd

@@ -42,6 +42,20 @@ PeerSocket Accept(int listener) {
   return PeerSocket(UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
 }
 
+// The other end's supplementary groups; none if the kernel does not say.
+std::vector<gid_t> GroupsOf(int socket) {
+  std::vector<gid_t> groups(64);
+  for (;;) {
+    socklen_t length = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
+    const int error =
+        getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &length) == 0 ? 0 : errno;
+    const size_t count = error == 0 || error == ERANGE ? length / sizeof(gid_t) : 0;
+    const bool whole = error != ERANGE || count <= groups.size();
+    groups.resize(count);
+    if (whole) return groups;
+  }
+}
+
 PeerIdentity IdentityOf(int socket, const std::string& path) {
   PeerIdentity peer;
   peer.transport = "shm";
@@ -52,6 +66,8 @@ PeerIdentity IdentityOf(int socket, const std::string& path) {
     peer.pid = credentials.pid;
     peer.uid = credentials.uid;
     peer.gid = credentials.gid;
+    peer.groups = GroupsOf(socket);
+    peer.groups.push_back(peer.gid);
   } else {
     peer.uid = static_cast<uid_t>(-1);  // nobody
     peer.gid = static_cast<gid_t>(-1);
@@ -260,63 +276,77 @@ void ShmAcceptor::Answer(int fd) {
     handshakes_.erase(found);
     return;
   }
-  std::byte frame[sizeof(Hello) + 1];
+  std::byte frame[std::max(sizeof(Hello), sizeof(ChallengeAnswer)) + 1];
   Packet packet;
   // Descriptors that came along are nobody's.
   const absl::Cleanup drop = [&packet] { CloseElsewhere(packet); };
   const int error = ReceivePacket(fd, frame, packet);
   if (error == EAGAIN) return;
-  PeerSocket socket = std::move(found->socket);
-  handshakes_.erase(found);
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, socket.get(), nullptr);
-  if (error != 0 || packet.bytes == 0) return;  // it has gone
-
-  try {
-    Admit(socket, std::span(frame).first(packet.bytes));
-  } catch (const std::bad_alloc&) {
-    if (socket.valid()) Refuse(socket.get(), WelcomeStatus::kInternal, "kvd is out of memory");
+  const bool gone = error != 0 || packet.bytes == 0;
+  if (!gone) {
+    try {
+      if (!Hear(*found, std::span(frame).first(packet.bytes))) return;
+    } catch (const std::bad_alloc&) {
+      if (found->socket.valid()) Refuse(fd, WelcomeStatus::kInternal, "kvd is out of memory");
+    }
   }
+  if (found->socket.valid()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  handshakes_.erase(found);
 }
 
-void ShmAcceptor::Admit(PeerSocket& socket, std::span<const std::byte> frame) {
-  Hello hello;
-  const absl::Status parsed = ParseHello(frame, hello);
-  if (!parsed.ok()) {
-    const bool version = absl::IsFailedPrecondition(parsed);
-    return Refuse(socket.get(), version ? WelcomeStatus::kWrongVersion : WelcomeStatus::kMalformed,
-                  ToStd(parsed.message()));
+bool ShmAcceptor::Hear(Handshake& handshake, std::span<const std::byte> frame) {
+  const int fd = handshake.socket.get();
+  if (handshake.dialogue == nullptr) {
+    handshake.dialogue =
+        std::make_unique<ServerDialogue>(*options_.admission, IdentityOf(fd, options_.path));
   }
-  PeerIdentity peer = IdentityOf(socket.get(), options_.path);
-  Welcome welcome = options_.admission->Admit(peer, hello);
-  if (welcome.status != static_cast<uint32_t>(WelcomeStatus::kAdmitted)) {
-    SendPacket(socket.get(), std::as_bytes(std::span(&welcome, 1)));
-    return;
+  ServerDialogue& dialogue = *handshake.dialogue;
+  switch (dialogue.Take(frame)) {
+    case ServerDialogue::Step::kChallenged:
+      SendPacket(fd, std::as_bytes(std::span(&dialogue.challenge(), 1)));
+      return false;
+    case ServerDialogue::Step::kRefused:
+      SendPacket(fd, std::as_bytes(std::span(&dialogue.welcome(), 1)));
+      return true;
+    case ServerDialogue::Step::kAdmitted:
+      Admit(handshake);
+      return true;
   }
-  AdmittedSession admitted(*options_.admission, welcome.session_id);
-  welcome.credits = std::clamp<uint32_t>(welcome.credits, 1, kCreditsMax);
-  const absl::Status done = HandOver(socket, hello, std::move(peer), welcome, std::move(admitted));
+  return true;
+}
+
+void ShmAcceptor::Admit(Handshake& handshake) {
+  ServerDialogue& dialogue = *handshake.dialogue;
+  const absl::Status done = HandOver(handshake);
   if (done.ok()) return;
   // Out of descriptors or memory is like being full: it may be better later.
   const bool full = absl::IsResourceExhausted(done);
-  Refuse(socket.get(), full ? WelcomeStatus::kFull : WelcomeStatus::kInternal,
-         ToStd(done.message()));
+  dialogue.Refuse(full ? WelcomeStatus::kFull : WelcomeStatus::kInternal, ToStd(done.message()));
+  SendPacket(handshake.socket.get(), std::as_bytes(std::span(&dialogue.welcome(), 1)));
 }
 
-absl::Status ShmAcceptor::HandOver(PeerSocket& socket, const Hello& hello, PeerIdentity peer,
-                                   const Welcome& welcome, AdmittedSession admitted) {
+absl::Status ShmAcceptor::HandOver(Handshake& handshake) {
+  ServerDialogue& dialogue = *handshake.dialogue;
+  Welcome& welcome = dialogue.welcome();
+  welcome.credits = std::clamp<uint32_t>(welcome.credits, 1, kCreditsMax);
   AcceptedSession session;
   session.layout = SessionLayout::Of(welcome.credits, welcome.frame_bytes);
   KVD_ASSIGN_OR_RETURN(NewSegment segment, MakeSegment(session.layout));
   session.segment = std::move(segment.memory);
-  session.hello = hello;
-  session.peer = std::move(peer);
-  session.admitted = std::move(admitted);
+  session.hello = dialogue.hello();
+  session.peer = dialogue.peer();
+  session.role = static_cast<Role>(welcome.role);
+  session.admitted = dialogue.TakeSession();
 
+  dialogue.Seal();
   const int fds[] = {options_.region_fd, segment.fd.get()};
-  if (SendPacket(socket.get(), std::as_bytes(std::span(&welcome, 1)), fds) != 0) {
+  const int fd = handshake.socket.get();
+  if (SendPacket(fd, std::as_bytes(std::span(&welcome, 1)), fds) != 0) {
     return absl::OkStatus();  // it has gone
   }
-  session.socket = std::move(socket);
+  // Before an endpoint watches it.
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  session.socket = std::move(handshake.socket);
   ShmServerEndpoint* least = options_.endpoints.front();
   for (ShmServerEndpoint* endpoint : options_.endpoints) {
     if (endpoint->load() < least->load()) least = endpoint;

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/admission/admission.h"
+#include "common/admission/server_dialogue.h"
 #include "common/base/unique_fd.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/shm/descriptor_closer.h"
@@ -53,6 +55,7 @@ class ShmAcceptor {
   struct Handshake {
     PeerSocket socket;
     int64_t deadline_ns;
+    std::unique_ptr<ServerDialogue> dialogue = nullptr;  // null: it has said nothing yet
   };
 
   ShmAcceptor(Options options, UniqueFd listener, UniqueFd epoll, UniqueFd stop);
@@ -69,10 +72,11 @@ class ShmAcceptor {
   void ResumeAccepting();
   void DropLate();
   void Answer(int fd);
-  // Both take the socket only if the session reached an endpoint.
-  void Admit(PeerSocket& socket, std::span<const std::byte> frame);
-  absl::Status HandOver(PeerSocket& socket, const Hello& hello, PeerIdentity peer,
-                        const Welcome& welcome, AdmittedSession admitted);
+  // False: it is to say more.
+  bool Hear(Handshake& handshake, std::span<const std::byte> frame);
+  void Admit(Handshake& handshake);
+  // Takes the socket only if the session reached an endpoint.
+  absl::Status HandOver(Handshake& handshake);
 
   Options options_;
   UniqueFd listener_;

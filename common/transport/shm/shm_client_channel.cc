@@ -303,10 +303,11 @@ absl::Status Channel::DrainSocket() {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ClientChannel>> ShmClientChannel::Connect(const std::string& path,
-                                                                         const Hello& hello,
-                                                                         int64_t deadline_ns) {
-  KVD_ASSIGN_OR_RETURN(ShmAdmission admission, ShmHandshake(path, hello, deadline_ns));
+absl::StatusOr<std::unique_ptr<ClientChannel>> ShmClientChannel::Connect(
+    const std::string& path, const Hello& hello, int64_t deadline_ns,
+    std::shared_ptr<const AccessKey> key) {
+  KVD_ASSIGN_OR_RETURN(ShmAdmission admission,
+                       ShmHandshake(path, hello, std::move(key), deadline_ns));
   return std::make_unique<Channel>(std::move(admission), SpinNs());
 }
 

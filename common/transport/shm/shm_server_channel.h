@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "common/base/mapped_memory.h"
 #include "common/layout/hello.h"
-#include "common/transport/admitted_session.h"
+#include "common/admission/admitted_session.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/peer_segments.h"
@@ -23,6 +23,7 @@ struct AcceptedSession {
   SessionLayout layout;
   Hello hello{};
   PeerIdentity peer;
+  Role role = Role::kNone;
   AdmittedSession admitted;
 };
 

@@ -216,6 +216,7 @@ void ShmServerEndpoint::Open(AcceptedSession accepted, Batch& batch) {
   opened.hello = &channel.accepted().hello;
   opened.peer = &channel.accepted().peer;
   opened.session_id = channel.accepted().admitted.session_id();
+  opened.role = channel.accepted().role;
   StartPolling(channel);
   if (added != 0) BeginClose(channel, ErrnoStatus(error, "epoll_ctl"));
 }

@@ -28,6 +28,7 @@ class MemoryRegion {
       : pd_(std::move(other.pd_)), mr_(std::exchange(other.mr_, nullptr)) {}
   MemoryRegion& operator=(MemoryRegion&& other) noexcept;
 
+  ibv_mr* get() const { return mr_; }
   uint32_t lkey() const { return mr_->lkey; }
   uint32_t rkey() const { return mr_->rkey; }
   std::byte* base() const { return static_cast<std::byte*>(mr_->addr); }

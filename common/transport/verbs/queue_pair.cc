@@ -89,6 +89,15 @@ absl::Status QueuePair::ConnectByCm(rdma_cm_id* id, const ReadDepth& depth) {
   return Modify(attributes, mask, "RTS");
 }
 
+uint32_t QueuePair::PeerNumber() {
+  const std::lock_guard lock(mutex_);
+  if (qp_ == nullptr || qp_->context->device->transport_type != IBV_TRANSPORT_IB) return 0;
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr initial{};
+  const int error = ibv_query_qp(qp_, &attributes, IBV_QP_DEST_QPN, &initial);
+  return error == 0 ? attributes.dest_qp_num : 0;
+}
+
 absl::Status QueuePair::GrantRemoteRead() {
   ibv_qp_attr attributes{};
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_READ;

@@ -66,6 +66,10 @@ class QueuePair {
   // Any transition, with `what` for the error's text.
   absl::Status Modify(ibv_qp_attr attributes, int mask, const char* what);
 
+  // The peer's queue pair, once connected; 0 where the fabric has no such numbers (iWARP), or it
+  // cannot be learned.
+  uint32_t PeerNumber();
+
   // Lets the peer READ what its keys cover. On a connected queue pair.
   absl::Status GrantRemoteRead();
 

@@ -99,18 +99,17 @@ void RcClientChannel::SendDone(uint64_t cookie, bool ok) {
 }
 
 void RcClientChannel::HandleMessage(uint32_t slot, uint32_t bytes) {
-  const bool first = welcome_bytes_.empty();
-  const std::byte* at = first ? hello_page_.base() + message_bytes_ : ReceiveAt(slot);
+  const std::byte* at = greeting_ ? hello_page_.base() + message_bytes_ : ReceiveAt(slot);
   MessageKind kind{};
   std::span<const std::byte> body;
   absl::Status parsed = ParseMessage({at, bytes}, kind, body);
   if (!parsed.ok())
     return Break(absl::DataLossError(absl::StrCat("the server sent ", parsed.message())));
   if (kind == MessageKind::kClose) return Break(CloseStatus(body));
-  if (first) {
-    if (kind != MessageKind::kWelcome || body.empty())
+  if (greeting_) {
+    if ((kind != MessageKind::kWelcome && kind != MessageKind::kChallenge) || body.empty())
       return Break(absl::DataLossError("the server's first message is no welcome"));
-    welcome_bytes_.assign(body.begin(), body.end());
+    greeting_bytes_.assign(body.begin(), body.end());
     return;
   }
   if (kind != MessageKind::kFrame || body.empty() || body.size() > welcome_.frame_bytes ||

@@ -23,6 +23,7 @@
 #include "common/transport/verbs/memory_region.h"
 #include "common/transport/verbs/read_window.h"
 #include "common/transport/verbs/send_queue.h"
+#include "common/transport/verbs/wire.h"
 
 namespace kvd::verbs {
 
@@ -34,7 +35,7 @@ class RcClientChannel final : public ClientChannel {
   ~RcClientChannel() override { path_.qp->Destroy(); }
 
   // Until it has returned Ok, nothing else is for use. Errors: as VerbsClientChannel::Connect.
-  absl::Status Open(const Hello& hello, int64_t deadline_ns);
+  absl::Status Open(const Hello& hello, std::shared_ptr<const AccessKey> key, int64_t deadline_ns);
 
   absl::Status status() override;
 
@@ -80,8 +81,10 @@ class RcClientChannel final : public ClientChannel {
   std::byte* SendAt(uint32_t slot) { return ReceiveAt(ClientReceives(path_.credits) + slot); }
   std::byte* ScratchAt() { return SendAt(ClientSendsMax(path_.credits)); }
 
-  absl::Status SayHello(const Hello& hello);
-  absl::Status AwaitWelcome(int64_t deadline_ns);
+  absl::Status SayHello(const Hello& hello, std::shared_ptr<const AccessKey> key,
+                        int64_t deadline_ns);
+  absl::Status Tell(MessageKind kind, std::span<const std::byte> body);
+  absl::Status AwaitAnswer(int64_t deadline_ns);
   absl::Status MakeFrames();
   absl::Status Probe(int64_t deadline_ns);
   absl::Status ProbeRead(uint64_t bytes, int64_t deadline_ns);
@@ -115,7 +118,7 @@ class RcClientChannel final : public ClientChannel {
 
   ClientPath path_;
   AsyncEvents async_;
-  RegisteredPages hello_page_;  // Hello goes from, Welcome comes to it
+  RegisteredPages hello_page_;  // of the handshake's messages: two to send, one to receive
   RegisteredPages frames_;      // receives, sends, 8 bytes of scratch
   ClientBuffers buffers_;
   SendQueue sends_;
@@ -123,7 +126,8 @@ class RcClientChannel final : public ClientChannel {
   std::vector<uint32_t> free_sends_;
   std::deque<Reply> replies_;
   std::optional<uint32_t> lent_;  // the receive that the caller looks at
-  std::vector<std::byte> welcome_bytes_;
+  bool greeting_ = true;                  // the handshake is under way
+  std::vector<std::byte> greeting_bytes_;  // the server's next message of it
   size_t message_bytes_ = 0;
   uint32_t outstanding_ = 0;  // requests without a reply that was taken
   uint32_t credits_ = 0;

@@ -1,23 +1,26 @@
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/admission/client_dialogue.h"
+#include "common/base/status_macros.h"
 #include "common/layout/superblock.h"
-#include "common/protocol/handshake.h"
 #include "common/transport/verbs/rc_client_channel.h"
 #include "common/transport/verbs/wire.h"
 
 namespace kvd::verbs {
 namespace {
 
+constexpr size_t kGreetingBytes = 1024;  // room for a message of the handshake
+static_assert(sizeof(MessagePrefix) + sizeof(Welcome) <= kGreetingBytes);
 constexpr uint64_t kProbeBytes[] = {64, 4096, 65536};
 
 }  // namespace
 
-absl::Status RcClientChannel::Open(const Hello& hello, int64_t deadline_ns) {
-  KVD_RETURN_IF_ERROR(SayHello(hello));
-  KVD_RETURN_IF_ERROR(AwaitWelcome(deadline_ns));
-  KVD_RETURN_IF_ERROR(ParseWelcome(welcome_bytes_, welcome_));
+absl::Status RcClientChannel::Open(const Hello& hello, std::shared_ptr<const AccessKey> key,
+                                   int64_t deadline_ns) {
+  KVD_RETURN_IF_ERROR(SayHello(hello, std::move(key), deadline_ns));
   if (welcome_.region_address + welcome_.region_bytes < welcome_.region_address) {
     return absl::DataLossError("admitted to a region that wraps around");
   }
@@ -31,30 +34,53 @@ absl::Status RcClientChannel::Open(const Hello& hello, int64_t deadline_ns) {
   return broken_;
 }
 
-absl::Status RcClientChannel::SayHello(const Hello& hello) {
-  constexpr size_t kWelcomeMessageBytes = 1024;
+// To Welcome, with a challenge answered on the way if there is one.
+absl::Status RcClientChannel::SayHello(const Hello& hello, std::shared_ptr<const AccessKey> key,
+                                       int64_t deadline_ns) {
   KVD_ASSIGN_OR_RETURN(hello_page_,
                        RegisteredPages::Create(path_.pd, 4096, IBV_ACCESS_LOCAL_WRITE));
-  message_bytes_ = kWelcomeMessageBytes;
-  ibv_sge into{reinterpret_cast<uint64_t>(hello_page_.base() + kWelcomeMessageBytes),
-               static_cast<uint32_t>(kWelcomeMessageBytes), hello_page_.region().lkey()};
+  message_bytes_ = kGreetingBytes;
+  ClientDialogue dialogue("rdma", hello, std::move(key));
+  const uint32_t server = path_.qp->PeerNumber();
+  dialogue.SetQueuePairs(server == 0 ? 0 : path_.qp->number(), server);
+  KVD_RETURN_IF_ERROR(Tell(MessageKind::kHello, std::as_bytes(std::span(&dialogue.hello(), 1))));
+  for (;;) {
+    KVD_RETURN_IF_ERROR(AwaitAnswer(deadline_ns));
+    KVD_ASSIGN_OR_RETURN(const bool admitted, dialogue.Take(greeting_bytes_));
+    if (admitted) break;
+    greeting_bytes_.clear();
+    KVD_RETURN_IF_ERROR(
+        Tell(MessageKind::kAnswer, std::as_bytes(std::span(&dialogue.answer(), 1))));
+  }
+  greeting_ = false;
+  welcome_ = dialogue.welcome();
+  return absl::OkStatus();
+}
+
+// Sends a message of the handshake, with a receive posted for what comes back.
+absl::Status RcClientChannel::Tell(MessageKind kind, std::span<const std::byte> body) {
+  ibv_sge into{reinterpret_cast<uint64_t>(hello_page_.base() + kGreetingBytes),
+               static_cast<uint32_t>(kGreetingBytes), hello_page_.region().lkey()};
   ibv_recv_wr receive{kReceiveBit, nullptr, &into, 1};
   ibv_recv_wr* bad = nullptr;
   if (ibv_post_recv(path_.qp->get(), &receive, &bad) != 0)
     return absl::InternalError("posting a receive failed");
-
-  const MessagePrefix prefix{static_cast<uint8_t>(MessageKind::kHello), {}, sizeof(Hello)};
-  std::memcpy(hello_page_.base(), &prefix, sizeof(prefix));
-  std::memcpy(hello_page_.base() + sizeof(prefix), &hello, sizeof(hello));
-  sends_.AddSend({hello_page_.base(), hello_page_.region().lkey(), sizeof(prefix) + sizeof(hello)},
+  // Each from a place of its own: the device may have to send the first again.
+  std::byte* const from =
+      hello_page_.base() + (kind == MessageKind::kHello ? 0 : 2 * kGreetingBytes);
+  const MessagePrefix prefix{static_cast<uint8_t>(kind), {}, static_cast<uint32_t>(body.size())};
+  std::memcpy(from, &prefix, sizeof(prefix));
+  std::memcpy(from + sizeof(prefix), body.data(), body.size());
+  sends_.AddSend({from, hello_page_.region().lkey(),
+                  static_cast<uint32_t>(sizeof(prefix) + body.size())},
                  false, kKeepAliveCookie);
   return PostSends();
 }
 
-absl::Status RcClientChannel::AwaitWelcome(int64_t deadline_ns) {
-  while (welcome_bytes_.empty()) {
+absl::Status RcClientChannel::AwaitAnswer(int64_t deadline_ns) {
+  while (greeting_bytes_.empty()) {
     Drain();
-    if (!welcome_bytes_.empty()) break;
+    if (!greeting_bytes_.empty()) break;
     KVD_RETURN_IF_ERROR(broken_);
     if (NowNs() >= deadline_ns) {
       return absl::DeadlineExceededError(

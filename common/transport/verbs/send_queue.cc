@@ -38,6 +38,23 @@ void SendQueue::AddRead(const Local& into, uint64_t remote_address, uint32_t rem
   request.wr.rdma.rkey = remote_key;
 }
 
+void SendQueue::AddBind(const MemoryWindow& window, const MemoryRegion& region, uint64_t cookie) {
+  ibv_send_wr& request = Add({nullptr, 0, 0}, cookie);
+  request.opcode = IBV_WR_BIND_MW;
+  request.bind_mw.mw = window.get();
+  request.bind_mw.rkey = window.rkey();
+  request.bind_mw.bind_info.mr = region.get();
+  request.bind_mw.bind_info.addr = reinterpret_cast<uint64_t>(region.base());
+  request.bind_mw.bind_info.length = region.length_bytes();
+  request.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+}
+
+void SendQueue::AddInvalidate(uint32_t key, uint64_t cookie) {
+  ibv_send_wr& request = Add({nullptr, 0, 0}, cookie);
+  request.opcode = IBV_WR_LOCAL_INV;
+  request.invalidate_rkey = key;
+}
+
 void SendQueue::SignalLast() {
   if (next_ == posted_) return;
   requests_[(next_ - 1) % requests_.size()].send_flags |= IBV_SEND_SIGNALED;

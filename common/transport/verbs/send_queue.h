@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/transport/verbs/memory_region.h"
+#include "common/transport/verbs/memory_window.h"
 
 namespace kvd::verbs {
 
@@ -43,6 +45,13 @@ class SendQueue {
   // Each adds one request to the chain; there must be room. `cookie` comes back when it is retired.
   void AddSend(const Local& from, bool copy_inline, uint64_t cookie);
   void AddRead(const Local& into, uint64_t remote_address, uint32_t remote_key, uint64_t cookie);
+
+  // Lets the peer of this queue pair READ the region by the window's key, from its execution on.
+  // The region was registered with IBV_ACCESS_MW_BIND.
+  void AddBind(const MemoryWindow& window, const MemoryRegion& region, uint64_t cookie);
+  // Takes that back. READs under way by the key end with a remote access error, which also ends the
+  // connection.
+  void AddInvalidate(uint32_t key, uint64_t cookie);
 
   // Makes the last one added signaled.
   void SignalLast();

@@ -13,7 +13,8 @@ namespace kvd::verbs {
 
 struct ServerDevice {
   std::shared_ptr<ProtectionDomain> pd;
-  MemoryRegion region;  // goes before its domain
+  MemoryRegion region;       // goes before its domain
+  bool has_windows = false;  // peers read by a window of their own, and not by the region's key
 
   const std::shared_ptr<RdmaContext>& context() const { return pd->context(); }
 };

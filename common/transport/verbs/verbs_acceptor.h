@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/admission/server_dialogue.h"
 #include "common/base/unique_fd.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/verbs/async_events.h"
@@ -74,6 +75,7 @@ class VerbsAcceptor final : public ConnectionOwner {
     std::shared_ptr<QueuePair> qp;
     VerbsServerEndpoint* endpoint = nullptr;
     std::string address;
+    std::unique_ptr<ServerDialogue> dialogue = nullptr;  // null: it has said nothing yet
     uint32_t queue_credits = 0;
     int64_t deadline_ns = 0;  // 0: its hello has come
   };
@@ -110,7 +112,8 @@ class VerbsAcceptor final : public ConnectionOwner {
   void GoOnReleasing();
   void CloseListener();
 
-  void Greet(ChannelId channel, std::span<const std::byte> hello);
+  void Greet(ChannelId channel, std::span<const std::byte> message);
+  void Admit(Connection& connection, ChannelId channel);
   void Refuse(Connection& connection, ChannelId channel, const Welcome& refusal,
               const absl::Status& cause);
 

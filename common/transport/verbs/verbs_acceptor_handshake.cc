@@ -136,47 +136,67 @@ void VerbsAcceptor::Refuse(Connection& connection, ChannelId channel, const Welc
   connection.endpoint->Refuse(channel, refusal, cause);
 }
 
-void VerbsAcceptor::Greet(ChannelId channel, std::span<const std::byte> bytes) {
+void VerbsAcceptor::Greet(ChannelId channel, std::span<const std::byte> message) {
   Connection& connection = connections_.at(channel);
   if (connection.deadline_ns == 0) return;  // too late
+  if (connection.dialogue == nullptr) {
+    PeerIdentity peer;
+    peer.transport = "rdma";
+    peer.address = connection.address;
+    peer.uid = static_cast<uid_t>(-1);  // nobody of this host
+    peer.gid = static_cast<gid_t>(-1);
+    const uint32_t client = connection.qp->PeerNumber();
+    connection.dialogue = std::make_unique<ServerDialogue>(
+        *admission_, std::move(peer),
+        ServerDialogue::QueuePairs{.client = client,
+                                   .server = client == 0 ? 0 : connection.qp->number()});
+  }
+  ServerDialogue& dialogue = *connection.dialogue;
+  const ServerDialogue::Step step = dialogue.Take(message);
+  // Its time for the whole handshake goes on.
+  if (step == ServerDialogue::Step::kChallenged)
+    return connection.endpoint->Ask(channel, dialogue.challenge());
   connection.deadline_ns = 0;
   --handshakes_;
-  Hello hello;
-  if (const absl::Status parsed = ParseHello(bytes, hello); !parsed.ok()) {
-    admission_->CountRefusal();
-    const bool version = absl::IsFailedPrecondition(parsed);
-    Refuse(connection, channel,
-           MakeRefusal(version ? WelcomeStatus::kWrongVersion : WelcomeStatus::kMalformed,
-                       ToStd(parsed.message())),
-           parsed);
-    return;
+  if (step == ServerDialogue::Step::kRefused) {
+    return Refuse(connection, channel, dialogue.welcome(),
+                  absl::PermissionDeniedError("not admitted"));
   }
+  Admit(connection, channel);
+}
+
+void VerbsAcceptor::Admit(Connection& connection, ChannelId channel) {
+  ServerDialogue& dialogue = *connection.dialogue;
+  Welcome& welcome = dialogue.welcome();
   VerbsServerEndpoint::Admitted admitted;
-  admitted.hello = hello;
-  admitted.peer.transport = "rdma";
-  admitted.peer.address = connection.address;
-  admitted.peer.uid = static_cast<uid_t>(-1);  // nobody of this host
-  admitted.peer.gid = static_cast<gid_t>(-1);
-  Welcome welcome = admission_->Admit(admitted.peer, hello);
-  if (welcome.status != static_cast<uint32_t>(WelcomeStatus::kAdmitted)) {
-    return Refuse(connection, channel, welcome, absl::PermissionDeniedError("not admitted"));
-  }
-  admitted.session = AdmittedSession(*admission_, welcome.session_id);
+  admitted.hello = dialogue.hello();
+  admitted.peer = dialogue.peer();
+  admitted.session = dialogue.TakeSession();
   welcome.credits = std::clamp<uint32_t>(welcome.credits, 1, connection.queue_credits);
   welcome.frame_bytes = std::min(welcome.frame_bytes, options_.frame_bytes);
   welcome.region_address = reinterpret_cast<uint64_t>(options_.device->region.base());
   welcome.region_key = options_.device->region.rkey();
+  if (options_.device->has_windows) {
+    absl::StatusOr<std::unique_ptr<MemoryWindow>> window =
+        MemoryWindow::Create(options_.device->pd);
+    if (!window.ok()) {
+      dialogue.Refuse(WelcomeStatus::kFull, ToStd(window.status().message()));
+      return Refuse(connection, channel, dialogue.welcome(), window.status());
+    }
+    admitted.window = *std::move(window);
+    welcome.region_key = admitted.window->rkey();
+  }
   if (const absl::Status granted = connection.endpoint->GrantCredits(welcome.credits);
       !granted.ok()) {
-    admission_->CountRefusal();
-    return Refuse(connection, channel, MakeRefusal(WelcomeStatus::kFull, ToStd(granted.message())),
-                  granted);
+    dialogue.Refuse(WelcomeStatus::kFull, ToStd(granted.message()));
+    return Refuse(connection, channel, dialogue.welcome(), granted);
   }
   // Only now may this peer read anything.
   if (const absl::Status allowed = connection.qp->GrantRemoteRead(); !allowed.ok()) {
     connection.endpoint->ReleaseCredits(welcome.credits);
     return connection.endpoint->End(channel, allowed, false);
   }
+  dialogue.Seal();
   admitted.welcome = welcome;
   connection.endpoint->Admit(channel, std::move(admitted));
 }

@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<ClientChannel>> VerbsClientChannel::Connect(
                                                : verbs::ConnectByTcp(target, hello, deadline_ns);
   if (!path.ok()) return path.status();
   auto channel = std::make_unique<verbs::RcClientChannel>(*std::move(path));
-  KVD_RETURN_IF_ERROR(channel->Open(hello, deadline_ns));
+  KVD_RETURN_IF_ERROR(channel->Open(hello, target.key, deadline_ns));
   return channel;
 }
 

@@ -2,7 +2,7 @@
 // endpoint's poller touches it.
 //
 //   kHello --hello arrives--> kAdmitting --admitted--> kOpen
-//      |                          |  \--refused--\       |
+//      |   <--is to prove a key--/ |  \--refused--\       |
 //      +------- peer's fault, Close, timeouts -----+-----+
 //                                                  v
 //   kNotifying  a last message (welcome that refuses, closing notice) is under way, for a bounded
@@ -20,8 +20,9 @@
 
 #include "absl/status/status.h"
 #include "common/layout/hello.h"
-#include "common/transport/admitted_session.h"
+#include "common/admission/admitted_session.h"
 #include "common/transport/server_endpoint.h"
+#include "common/transport/verbs/memory_window.h"
 #include "common/transport/verbs/queue_pair.h"
 #include "common/transport/verbs/send_queue.h"
 
@@ -51,10 +52,11 @@ inline constexpr uint64_t kMarkerCookie = kPullCookie - 2;
 struct VerbsServerChannel {
   enum class State : uint8_t { kHello, kAdmitting, kOpen, kNotifying, kDraining, kGone };
 
-  // A channel's send requests: its replies, READs of pulls, and its last words: refusal or notice,
-  // keep-alive, the marker behind which nothing is left.
-  static constexpr uint32_t SendsMax(uint32_t credits) { return 2 * credits + kPullReadsMax + 8; }
-  static constexpr uint32_t kReservedSends = 3;
+  // A channel's send requests: the binding of its window, its replies, READs of pulls, and its last
+  // words: the end of the window, refusal or notice, keep-alive, the marker behind which nothing is
+  // left.
+  static constexpr uint32_t SendsMax(uint32_t credits) { return 2 * credits + kPullReadsMax + 10; }
+  static constexpr uint32_t kReservedSends = 4;
 
   VerbsServerChannel(ChannelId its_id, std::shared_ptr<QueuePair> its_qp, uint32_t credits_of_queue,
                      uint32_t reads)
@@ -75,6 +77,7 @@ struct VerbsServerChannel {
   const uint32_t reads_max;      // under way at once
 
   State state = State::kHello;
+  bool challenged = false;   // what is awaited is an answer, not a hello
   bool told_opened = false;  // so it is to be told that it has closed
   bool unflushed = false;
   bool keep_alive_under_way = false;
@@ -89,6 +92,7 @@ struct VerbsServerChannel {
   Hello hello{};
   PeerIdentity peer;
   AdmittedSession admitted;
+  std::unique_ptr<MemoryWindow> window;  // by which the peer reads; null: by the region's key
   std::deque<PullJob> pulls;  // in the order in which they were asked for
 };
 

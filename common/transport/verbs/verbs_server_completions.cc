@@ -77,11 +77,12 @@ void VerbsServerEndpoint::TakeMessage(Channel& channel, uint32_t slot, uint32_t 
       return;
     }
   } else if (channel.state == Channel::State::kHello && judged.ok()) {
-    if (kind == MessageKind::kHello) {
+    if (kind == (channel.challenged ? MessageKind::kAnswer : MessageKind::kHello)) {
       channel.state = Channel::State::kAdmitting;
       options_.owner->HelloArrived(channel.id, body);
     } else {
-      judged = absl::InvalidArgumentError("the first message is no hello");
+      judged = absl::InvalidArgumentError(channel.challenged ? "the message is no answer to the challenge"
+                                                             : "the first message is no hello");
     }
   } else if (channel.state == Channel::State::kAdmitting) {
     judged = absl::InvalidArgumentError("spoke before it was admitted");

@@ -32,7 +32,7 @@ namespace kvd::verbs {
 class ConnectionOwner {
  public:
   virtual ~ConnectionOwner() = default;
-  // The first message of a connection.
+  // The first message of a connection, or the answer to a challenge.
   virtual void HelloArrived(ChannelId channel, std::span<const std::byte> hello) = 0;
   // The endpoint holds nothing of this connection any more, and its queue pair is in error.
   virtual void Retired(ChannelId channel) = 0;
@@ -62,6 +62,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     Hello hello{};
     PeerIdentity peer;
     AdmittedSession session;
+    std::unique_ptr<MemoryWindow> window = nullptr;  // to be bound before Welcome is sent
   };
 
   static absl::StatusOr<std::unique_ptr<VerbsServerEndpoint>> Create(const Options& options);
@@ -82,6 +83,8 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   // Posts receives for a session's credits; before Admit. ResourceExhausted.
   absl::Status GrantCredits(uint32_t credits) { return receives_->Grant(credits); }
   void ReleaseCredits(uint32_t credits) { receives_->Release(credits); }
+  // Asks for the answer to a challenge, which arrives as another hello.
+  void Ask(ChannelId channel, const Challenge& challenge);
   void Admit(ChannelId channel, Admitted admitted);
   void Refuse(ChannelId channel, const Welcome& refusal, const absl::Status& cause);
   // The connection has ended, or is to end, because of `cause`. `tell`: the peer may still listen.
@@ -105,10 +108,11 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   class Batch;  // the events of one Poll
 
   struct Command {
-    enum class Kind : uint8_t { kAdmit, kRefuse, kEnd, kReleaseDevice } kind{};
+    enum class Kind : uint8_t { kAsk, kAdmit, kRefuse, kEnd, kReleaseDevice } kind{};
     ChannelId channel{};
     bool tell = false;
     absl::Status cause;
+    Challenge challenge{};
     Admitted admitted;
   };
 
@@ -128,6 +132,7 @@ class VerbsServerEndpoint final : public ServerEndpoint {
 
   void TakeNewConnections();
   void TakeCommands(Batch& batch);
+  void DoAsk(Channel& channel, const Challenge& challenge);
   void DoAdmit(Channel& channel, Admitted admitted, Batch& batch);
   void EmitPulls(Batch& batch);
   void EmitClosed(Batch& batch);

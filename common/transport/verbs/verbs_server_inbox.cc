@@ -60,6 +60,14 @@ void VerbsServerEndpoint::Wake() {
   [[maybe_unused]] const ssize_t written = write(inbox_event_.get(), &one, sizeof(one));
 }
 
+void VerbsServerEndpoint::Ask(ChannelId channel, const Challenge& challenge) {
+  Command command;
+  command.kind = Command::Kind::kAsk;
+  command.channel = channel;
+  command.challenge = challenge;
+  Send(std::move(command));
+}
+
 void VerbsServerEndpoint::Admit(ChannelId channel, Admitted admitted) {
   Command command;
   command.kind = Command::Kind::kAdmit;
@@ -121,6 +129,9 @@ void VerbsServerEndpoint::TakeCommands(Batch& batch) {
     Channel* channel = Find(command.channel);
     const bool alive = channel != nullptr && channel->alive();
     switch (command.kind) {
+      case Command::Kind::kAsk:
+        if (alive) DoAsk(*channel, command.challenge);
+        break;
       case Command::Kind::kAdmit:
         if (alive) {
           DoAdmit(*channel, std::move(command.admitted), batch);
@@ -160,6 +171,18 @@ void VerbsServerEndpoint::TakeCommands(Batch& batch) {
   }
 }
 
+void VerbsServerEndpoint::DoAsk(Channel& channel, const Challenge& challenge) {
+  channel.state = Channel::State::kHello;
+  channel.challenged = true;
+  if (const absl::Status queued =
+          QueueMessage(channel, static_cast<uint8_t>(MessageKind::kChallenge),
+                       FrameParts{std::as_bytes(std::span(&challenge, 1)), {}, {}});
+      !queued.ok()) {
+    return BeginClose(channel, queued, false);
+  }
+  PostAll(channel);
+}
+
 void VerbsServerEndpoint::DoAdmit(Channel& channel, Admitted admitted, Batch& batch) {
   Count(counters_.sessions);
   channel.state = Channel::State::kOpen;
@@ -167,6 +190,10 @@ void VerbsServerEndpoint::DoAdmit(Channel& channel, Admitted admitted, Batch& ba
   channel.hello = admitted.hello;
   channel.peer = std::move(admitted.peer);
   channel.admitted = std::move(admitted.session);
+  channel.window = std::move(admitted.window);
+  // Executed before Welcome is sent, in the order of the queue.
+  if (channel.window != nullptr)
+    channel.sends.AddBind(*channel.window, options_.device->region, kMarkerCookie);
   channel.credits = admitted.welcome.credits;
   channel.granted += channel.credits;
   channel.heard = true;
@@ -174,6 +201,7 @@ void VerbsServerEndpoint::DoAdmit(Channel& channel, Admitted admitted, Batch& ba
   opened.hello = &channel.hello;
   opened.peer = &channel.peer;
   opened.session_id = channel.admitted.session_id();
+  opened.role = static_cast<Role>(admitted.welcome.role);
   if (const absl::Status queued =
           QueueMessage(channel, static_cast<uint8_t>(MessageKind::kWelcome),
                        FrameParts{std::as_bytes(std::span(&admitted.welcome, 1)), {}, {}});

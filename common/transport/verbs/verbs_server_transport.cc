@@ -149,6 +149,7 @@ class Transport final : public VerbsServerTransport {
   std::vector<std::pair<std::string, std::string>> Facts() const override;
 
  private:
+  absl::StatusOr<bool> DecideWindows(const RdmaContext& context);
   void AddDevice(std::vector<std::pair<std::string, std::string>>& facts) const;
 
   VerbsServerOptions options_;
@@ -157,6 +158,7 @@ class Transport final : public VerbsServerTransport {
   mutable std::mutex mutex_;
   std::shared_ptr<const ServerDevice> device_;  // guarded by mutex_; null once it has gone
   std::string gone_cause_;                      // guarded by mutex_; empty until it goes
+  bool has_windows_ = false;
   Limits limits_;
   uint8_t device_port_ = 1;
   uint16_t port_ = 0;
@@ -166,6 +168,24 @@ class Transport final : public VerbsServerTransport {
   std::vector<std::unique_ptr<VerbsServerEndpoint>> endpoints_;
   std::unique_ptr<VerbsAcceptor> acceptor_;
 };
+
+// Whether peers read by windows; says which of the two it is.
+absl::StatusOr<bool> Transport::DecideWindows(const RdmaContext& context) {
+  const bool has = HasMemoryWindows(context);
+  if (options_.windows == WindowPolicy::kRequire && !has) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(context.name(), " has no memory windows of type 2B: give "
+                     "--rdma_windows=prefer, and know that a client that was sent away could go on "
+                     "reading by another's connection"));
+  }
+  const bool wanted = has && options_.windows != WindowPolicy::kOff;
+  options_.log(
+      wanted ? absl::StrCat("RDMA: each session reads by a memory window of its own (type 2B)")
+             : absl::StrCat("RDMA: all sessions read by the region's own key, which ends with kvd: ",
+                            has ? "--rdma_windows=off"
+                                : context.name() + " has no memory windows of type 2B"));
+  return wanted;
+}
 
 absl::Status Transport::Init() {
   KVD_ASSIGN_OR_RETURN(const HostPort listen, ParseHostPort(options_.listen));
@@ -196,11 +216,15 @@ absl::Status Transport::Init() {
   device_name_ = context->name();
   auto device_held = std::make_shared<ServerDevice>();
   KVD_ASSIGN_OR_RETURN(device_held->pd, ProtectionDomain::Create(std::move(context)));
-  // Peers may read, nobody may write: what the device itself writes are the values it pulls.
+  KVD_ASSIGN_OR_RETURN(device_held->has_windows, DecideWindows(*device_held->pd->context()));
+  // Peers may read, nobody may write: what the device itself writes are the values it pulls. Where
+  // each reads by a window, the region's own key is good for nothing.
+  const int readable = device_held->has_windows ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_READ;
   KVD_ASSIGN_OR_RETURN(
       device_held->region,
       MemoryRegion::Register(device_held->pd, {options_.region_base, options_.region_bytes},
-                             IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+                             IBV_ACCESS_LOCAL_WRITE | readable));
+  has_windows_ = device_held->has_windows;
   device_ = device_held;
 
   VerbsAcceptor::Options accepting;
@@ -258,6 +282,7 @@ std::vector<std::pair<std::string, std::string>> Transport::Facts() const {
   add("rdma_port", static_cast<int>(device_port_));
   add("rdma_listen", listen_text_);
   AddDevice(facts);
+  add("rdma_windows", has_windows_ ? 1 : 0);
   add("rdma_reads_incoming_max", static_cast<int>(limits_.depth.responder));
   add("rdma_reads_outgoing_max", static_cast<int>(limits_.depth.initiator));
   add("rdma_read_piece_bytes", limits_.read_piece_bytes);

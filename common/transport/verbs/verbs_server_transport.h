@@ -14,6 +14,7 @@
 #include "common/layout/frames.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/verbs/verbs_target.h"
+#include "common/transport/verbs/window_policy.h"
 
 namespace kvd {
 
@@ -26,6 +27,7 @@ struct VerbsServerOptions {
   uint32_t frame_bytes = kFrameBytesDefault;  // longest that Admission may promise
   VerbsConnectMode connect = VerbsConnectMode::kCm;
   int gid_index = -1;       // kTcp only; -1: chosen
+  WindowPolicy windows = WindowPolicy::kPrefer;
   uint8_t read_depth = 16;  // READs of one client under way at once, and of pulls from it
   // Of each poller, cut to what the device has. A connection takes three entries for each credit
   // and some, and a receive for each credit; who finds no room is refused with "server full: ...".

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+#include "common/admission/access_rules.h"
 
 namespace kvd {
 
@@ -18,6 +21,7 @@ struct VerbsTarget {
       device;  // empty: with rdma_cm the one that the route leads over, else the first active one
   VerbsConnectMode connect = VerbsConnectMode::kCm;
   int gid_index = -1;       // kTcp only; -1: chosen
+  std::shared_ptr<const AccessKey> key = nullptr;  // to be admitted by; null: none
   uint8_t read_depth = 16;  // READs under way at once, at most; devices and peers may allow fewer
 };
 

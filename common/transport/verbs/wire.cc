@@ -84,7 +84,7 @@ absl::Status ParseMessage(std::span<const std::byte> message, MessageKind& kind,
         absl::StrCat("a message of ", body.size(), " bytes that says ", prefix.body_bytes));
   }
   if (prefix.kind < static_cast<uint8_t>(MessageKind::kHello) ||
-      prefix.kind > static_cast<uint8_t>(MessageKind::kClose) || prefix.reserved[0] != 0 ||
+      prefix.kind > static_cast<uint8_t>(MessageKind::kAnswer) || prefix.reserved[0] != 0 ||
       prefix.reserved[1] != 0 || prefix.reserved[2] != 0) {
     return absl::InvalidArgumentError(absl::StrCat("a message of unknown kind ", prefix.kind));
   }

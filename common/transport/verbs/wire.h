@@ -4,7 +4,8 @@
 //   reject, private data     RejectData (96)        why not
 //   each message             MessagePrefix (8), then its body of `body_bytes`:
 //     client -> server         kHello    Hello        first, once
-//     server -> client         kWelcome  Welcome      first, once: admitted or refused
+//     server -> client         kChallenge, kAnswer back: where the client is to prove a key, once
+//     server -> client         kWelcome  Welcome      once: admitted or refused
 //     both                     kFrame    a request or reply
 //     server -> client         kClose    CloseNotice  the last message: why the session ends
 #pragma once
@@ -42,7 +43,7 @@ struct RejectData {
   char text[80];      // NUL-padded
 };
 
-enum class MessageKind : uint8_t { kHello = 1, kWelcome = 2, kFrame = 3, kClose = 4 };
+enum class MessageKind : uint8_t { kHello = 1, kWelcome = 2, kFrame = 3, kClose = 4, kChallenge = 5, kAnswer = 6 };
 
 struct MessagePrefix {
   uint8_t kind;

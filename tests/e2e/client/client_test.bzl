@@ -24,6 +24,7 @@ def client_test(name, more_srcs = [], environment = {}, guest_memory = "2g", tag
             "//third_party:absl",
             "//tests/support:catch2_main",
             "//tests/support:status_testing",
+            "//tests/support:temp_dir",
         ],
     )
     client_program_tests(name, name, environment, guest_memory, tags)

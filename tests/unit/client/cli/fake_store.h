@@ -29,6 +29,8 @@ struct FakeServer {
   std::map<std::string, std::pair<std::string, ItemInfo>, std::less<>> items;
   uint64_t last_version = 0;
   KeyValueStore::Statistics statistics;
+  std::vector<KeyValueStore::Statistics> sessions;  // that a kick ends, all of them
+  std::string kicked;
   std::vector<std::chrono::nanoseconds> round_trips = {std::chrono::microseconds(10)};
 
   absl::Status connect_error;             // of every connection while it is not OK
@@ -41,6 +43,7 @@ struct FakeServer {
   size_t started_at_once_max = 0;
   int connections = 0;
   std::vector<std::string> targets;                  // as they were named
+  std::vector<KeyChoice> keys;                       // by which they were connected to
   std::vector<RdmaChoice> choices;                   // by which they were connected to
   std::optional<std::chrono::nanoseconds> deadline;  // as last set
 
@@ -178,6 +181,17 @@ class FakeStore : public KeyValueStore {
     return server_.statistics;
   }
 
+  absl::StatusOr<std::vector<Statistics>> Sessions() override {
+    if (!server_.operation_error.ok()) return server_.operation_error;
+    return server_.sessions;
+  }
+
+  absl::StatusOr<uint64_t> Kick(std::string_view who) override {
+    if (!server_.operation_error.ok()) return server_.operation_error;
+    server_.kicked = who;
+    return server_.sessions.size();
+  }
+
   // Buckets of two items; a cursor is the key that comes next.
   absl::StatusOr<std::string> Scan(const Visitor& visit, const ScanOptions& options) override {
     if (options.cursor == "old") return absl::FailedPreconditionError("of an earlier run of kvd");
@@ -257,6 +271,7 @@ inline Connector ConnectorTo(FakeServer& server) {
                 const ConnectOptions& options) -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
         server.targets.emplace_back(target);
         server.choices.push_back(options.rdma);
+        server.keys.push_back(options.key);
         if (!server.connect_error.ok()) return server.connect_error;
         for (const std::string& none : server.fail_targets) {
           if (target == none) return absl::UnavailableError("nobody there; wait");

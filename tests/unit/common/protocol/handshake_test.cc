@@ -43,6 +43,7 @@ Welcome GoodWelcome() {
   welcome.directory_entries = 64;
   welcome.directory_offset = 4096;
   welcome.credits = 16;
+  welcome.role = static_cast<uint32_t>(Role::kReadWrite);
   welcome.frame_bytes = kFrameBytesDefault;
   welcome.max_value_bytes = 64 << 20;
   return welcome;
@@ -167,7 +168,7 @@ TEST_CASE(
   };
   const Bad bad = GENERATE(values<Bad>({
       {[](Welcome& w) { w.magic ^= 1; }, "magic"},
-      {[](Welcome& w) { w.version = kProtocolVersion + 1; }, "protocol version 5"},
+      {[](Welcome& w) { w.version = kProtocolVersion + 1; }, "protocol version 6"},
       {[](Welcome& w) { w.frame_bytes = kFrameBytesMin - 1; }, "frames of"},
       {[](Welcome& w) { w.frame_bytes = kFrameBytesMax + 1; }, "frames of"},
       {[](Welcome& w) { w.credits = 0; }, "credit"},

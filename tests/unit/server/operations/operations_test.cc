@@ -225,7 +225,7 @@ TEST_CASE("Operations: PING echoes, and the statistics come in parts") {
   std::string joined;
   while (joined.size() < text.size()) {
     request.header.argument = joined.size();
-    const Outcome part = AnswerStat(request, text, kFrameBytes);
+    const Outcome part = AnswerText(request, text, kFrameBytes);
     REQUIRE(part.header.value_len == text.size());
     REQUIRE_FALSE(part.payload.empty());
     joined.append(part.payload);
@@ -233,7 +233,7 @@ TEST_CASE("Operations: PING echoes, and the statistics come in parts") {
   CHECK(joined == text);
   for (const uint64_t beyond : {uint64_t{10'000}, uint64_t{10'001}, ~uint64_t{0}}) {
     request.header.argument = beyond;
-    CHECK(AnswerStat(request, text, kFrameBytes).payload.empty());
+    CHECK(AnswerText(request, text, kFrameBytes).payload.empty());
   }
 }
 

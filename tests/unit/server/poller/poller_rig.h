@@ -37,7 +37,8 @@ class ServerRig {
   explicit ServerRig(
       uint32_t count, PollMode mode = PollMode::kAdaptive,
       const Statistics& statistics = [] { return std::string(9000, 's'); }, uint32_t started = ~0u,
-      bool evict = false) {
+      bool evict = false,
+      const std::function<void(PollerOptions&)>& adjust = [](PollerOptions&) {}) {
     RegionOptions memory;
     memory.memory_bytes = 64 << 20;
     memory.hugepages = HugepagePolicy::kOff;
@@ -58,6 +59,7 @@ class ServerRig {
     poller_options.limits.max_value_bytes = kMaxValue;
     poller_options.geometry = region->geometry();
     poller_options.statistics = statistics;
+    adjust(poller_options);
     for (uint32_t i = 0; i < count; ++i) {
       shards.push_back(Shard::Create(*region, i, RealClock::Get(), {.evict = evict}).value());
       pollers.push_back(Poller::Create(poller_options, i, transport->endpoint(i), *shards[i],

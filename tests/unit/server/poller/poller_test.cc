@@ -403,4 +403,92 @@ TEST_CASE("Poller: an idle one sleeps, and a request from a peer's mailbox wakes
   CHECK(rig.peers[1]->counters().sleeps.get() > 100);
 }
 
+TEST_CASE("Poller: a session has so many bytes on their way at once, and one value however long") {
+  ServerRig rig(
+      1, PollMode::kAdaptive, [] { return std::string(); }, /*started=*/0, /*evict=*/false,
+      [](PollerOptions& options) { options.pull_bytes_max = 3 << 20; });
+  Peer peer(rig);
+  const TransferBuffer buffer = peer.channel->Allocate(ServerRig::kMaxValue).value();
+  const auto send = [&](const std::string& key, uint64_t bytes) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.flags = kRequestPull;
+    header.value_len = bytes;
+    header.pull_address = buffer.address;
+    header.pull_key = buffer.key;
+    return peer.Send(header, key);
+  };
+  // All are there before the poller begins, so it meets them together: 2 and 1 MiB are on their way
+  // when the others come.
+  const uint64_t first = send("a", 2 << 20);
+  const uint64_t second = send("b", 1 << 20);
+  const uint64_t third = send("c", 4096);
+  rig.peers[0]->Start();
+  std::map<uint64_t, ReplyStatus> status_of;
+  while (status_of.size() < 3) {
+    const Reply reply = peer.Receive();
+    status_of[reply.header.request_id] = reply.status();
+    if (reply.header.request_id == third)
+      CHECK_THAT(reply.payload, Catch::Contains("--max_pull_bytes"));
+  }
+  CHECK(status_of[first] == ReplyStatus::kOk);
+  CHECK(status_of[second] == ReplyStatus::kOk);
+  CHECK(status_of[third] == ReplyStatus::kBusy);
+  // What has arrived counts no more, and one alone may be longer than all that is allowed.
+  for (int i = 0; i < 3; ++i) {
+    send("d", 4 << 20);
+    CHECK(peer.Receive().status() == ReplyStatus::kOk);
+  }
+}
+
+TEST_CASE(
+    "Poller: a session that sends nothing for its idle time ends, and is told why; others go on") {
+  ServerRig rig(
+      1, GENERATE(PollMode::kAdaptive, PollMode::kEvent), [] { return std::string(); }, ~0u,
+      /*evict=*/false, [](PollerOptions& options) { options.idle_ns = 200'000'000; });
+  Peer idle(rig);
+  Peer busy(rig);
+  while (idle.channel->status().ok()) busy.Call(Opcode::kPing);
+  CHECK_THAT(MessageOf(idle.channel->status()), Catch::Contains("--idle_timeout"));
+  CHECK(busy.channel->status().ok());
+}
+
+TEST_CASE("Poller: sessions are ended by their ids, at once, and told why; others go on") {
+  ServerRig rig(2);
+  Peer one(rig);
+  Peer two(rig);
+  Peer three(rig);
+  const std::vector<uint64_t> ids = {one.channel->welcome().session_id,
+                                     three.channel->welcome().session_id};
+  // From an answer on the session has begun.
+  for (Peer* peer : {&one, &two, &three}) peer->Call(Opcode::kPing);
+  for (Poller* poller : rig.peers) {
+    poller->EndSessions(ids, absl::PermissionDeniedError("sent away"));
+  }
+  for (Peer* ended : {&one, &three}) {
+    while (ended->channel->status().ok()) sched_yield();
+    CHECK_THAT(MessageOf(ended->channel->status()), Catch::Contains("sent away"));
+  }
+  CHECK(two.Call(Opcode::kPing).status() == ReplyStatus::kOk);
+}
+
+TEST_CASE("Poller: a session that was sent away before its poller knew of it ends as it begins") {
+  std::atomic<uint64_t> expelled{0};
+  ServerRig rig(
+      1, PollMode::kAdaptive, [] { return std::string(); }, /*started=*/0, /*evict=*/false,
+      [&](PollerOptions& options) {
+        options.why_expelled = [&](uint64_t id) {
+          return id == expelled ? absl::PermissionDeniedError("sent away") : absl::OkStatus();
+        };
+      });
+  Peer one(rig);
+  Peer two(rig);
+  expelled = one.channel->welcome().session_id;
+  rig.peers[0]->EndSessions({expelled}, absl::PermissionDeniedError("sent away"));
+  rig.peers[0]->Start();
+  while (one.channel->status().ok()) sched_yield();
+  CHECK_THAT(MessageOf(one.channel->status()), Catch::Contains("sent away"));
+  CHECK(two.Call(Opcode::kPing).status() == ReplyStatus::kOk);
+}
+
 }  // namespace kvd::test

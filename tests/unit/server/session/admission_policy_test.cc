@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/protocol/handshake.h"
@@ -170,6 +173,141 @@ TEST_CASE("Admission: nobody gets in once shutdown has begun") {
   AdmissionPolicy policy(SomeOptions(), clock);
   policy.BeginShutdown();
   CHECK(StatusOf(policy.Admit({}, Wanting(1))) == WelcomeStatus::kShuttingDown);
+}
+
+namespace {
+
+std::shared_ptr<const AccessRules> SomeRules() {
+  AccessRules rules;
+  rules.keys = {{"app", Role::kReadWrite, "secret"}, {"old", Role::kRead, "secret"}};
+  rules.peers = {{PeerRule::Kind::kUser, 1000, Role::kRead},
+                 {PeerRule::Kind::kGroup, 50, Role::kReadWrite}};
+  return std::make_shared<const AccessRules>(rules);
+}
+
+PeerIdentity LocalUser(uid_t uid, std::vector<gid_t> groups = {}) {
+  PeerIdentity peer;
+  peer.transport = "shm";
+  peer.uid = uid;
+  peer.groups = std::move(groups);
+  return peer;
+}
+
+PeerIdentity WithKey(const std::string& name, Role role) {
+  PeerIdentity peer;
+  peer.transport = "rdma";
+  peer.address = "10.0.0.1:1";
+  peer.key = std::make_shared<const AccessKey>(AccessKey{name, role, "secret"});
+  return peer;
+}
+
+Role RoleOf(const Welcome& welcome) { return static_cast<Role>(welcome.role); }
+
+}  // namespace
+
+TEST_CASE("Admission: without rules the own user and root administer, all others read and write") {
+  FakeClock clock;
+  AdmissionPolicy::Options options = SomeOptions();
+  options.sessions_max = 100;
+  AdmissionPolicy policy(options, clock);
+  CHECK(RoleOf(policy.Admit(LocalUser(geteuid()), Wanting(1))) == Role::kAdmin);
+  CHECK(RoleOf(policy.Admit(LocalUser(0), Wanting(1))) == Role::kAdmin);
+  CHECK(RoleOf(policy.Admit(LocalUser(geteuid() + 1), Wanting(1))) == Role::kReadWrite);
+  PeerIdentity remote;
+  remote.transport = "rdma";
+  CHECK(RoleOf(policy.Admit(remote, Wanting(1))) == Role::kReadWrite);
+  Hello with_key = Wanting(1);
+  with_key.feature_bits = kFeatureKey;
+  CHECK_FALSE(policy.WantsProof(remote, with_key));
+}
+
+TEST_CASE("Admission: with rules, a key's role, or that of the rule that allows most") {
+  FakeClock clock;
+  AdmissionPolicy::Options options = SomeOptions();
+  options.sessions_max = 100;
+  options.access = SomeRules();
+  AdmissionPolicy policy(options, clock);
+  const uid_t stranger = geteuid() + 5000;
+  CHECK(RoleOf(policy.Admit(LocalUser(1000), Wanting(1))) == Role::kRead);
+  CHECK(RoleOf(policy.Admit(LocalUser(1000, {3, 50}), Wanting(1))) == Role::kReadWrite);
+  CHECK(RoleOf(policy.Admit(LocalUser(geteuid()), Wanting(1))) == Role::kAdmin);
+  CHECK(StatusOf(policy.Admit(LocalUser(stranger), Wanting(1))) == WelcomeStatus::kNotAdmitted);
+  CHECK(RoleOf(policy.Admit(WithKey("app", Role::kReadWrite), Wanting(1))) == Role::kReadWrite);
+  // The rules may have changed between the proof and this.
+  CHECK(StatusOf(policy.Admit(WithKey("gone", Role::kAdmin), Wanting(1))) ==
+        WelcomeStatus::kNotAdmitted);
+  CHECK(StatusOf(policy.Admit(WithKey("app", Role::kAdmin), Wanting(1))) ==
+        WelcomeStatus::kNotAdmitted);
+  // Whom the kernel does not vouch for, no rule for users lets in.
+  PeerIdentity remote = LocalUser(1000, {50});
+  remote.transport = "rdma";
+  CHECK(StatusOf(policy.Admit(remote, Wanting(1))) == WelcomeStatus::kNotAdmitted);
+  CHECK(policy.refused() == 4);
+  Hello with_key = Wanting(1);
+  with_key.feature_bits = kFeatureKey;
+  CHECK(policy.WantsProof(remote, with_key));
+  CHECK_FALSE(policy.WantsProof(remote, Wanting(1)));
+  CHECK(policy.FindKey("app")->role == Role::kReadWrite);
+  CHECK(policy.FindKey("none") == nullptr);
+}
+
+TEST_CASE("Admission: new rules end the sessions that they would not admit as they are") {
+  FakeClock clock;
+  AdmissionPolicy::Options options = SomeOptions();
+  options.sessions_max = 100;
+  options.access = SomeRules();
+  AdmissionPolicy policy(options, clock);
+  const auto admitted = [&](const PeerIdentity& peer) {
+    return policy.Admit(peer, Wanting(1)).session_id;
+  };
+  const uint64_t app = admitted(WithKey("app", Role::kReadWrite));
+  const uint64_t old = admitted(WithKey("old", Role::kRead));
+  const uint64_t user = admitted(LocalUser(1000));
+  const uint64_t group = admitted(LocalUser(2000, {50}));
+  const uint64_t owner = admitted(LocalUser(geteuid()));
+  const auto ended_by = [&](AccessRules rules) {
+    std::vector<uint64_t> ids;
+    for (const SessionFacts& facts : policy.Replace(std::make_shared<const AccessRules>(rules)))
+      ids.push_back(facts.session_id);
+    for (const uint64_t id : ids) policy.Gone(id);
+    std::sort(ids.begin(), ids.end());
+    return ids;
+  };
+  using Ids = std::vector<uint64_t>;
+  CHECK(ended_by(*SomeRules()) == Ids{});
+  AccessRules rules = *SomeRules();
+  rules.keys[0].secret = "another";
+  CHECK(ended_by(rules) == Ids{app});
+  rules.keys.pop_back();
+  CHECK(ended_by(rules) == Ids{old});
+  rules.peers[0].role = Role::kReadWrite;
+  rules.peers.pop_back();
+  const Ids both = ended_by(rules);
+  CHECK(std::find(both.begin(), both.end(), user) != both.end());
+  CHECK(std::find(both.begin(), both.end(), group) != both.end());
+  CHECK(std::find(both.begin(), both.end(), owner) == both.end());
+  CHECK(policy.Sessions().size() == 1);
+}
+
+TEST_CASE("Admission: limits of an address hold for others than the own user and root") {
+  FakeClock clock;
+  AdmissionPolicy::Options options = SomeOptions();
+  options.sessions_max = 100;
+  options.of_address = {.sessions_max = 1, .handshakes_per_second = 2};
+  AdmissionPolicy policy(options, clock);
+  const PeerIdentity other = LocalUser(geteuid() + 1);
+  const PeerIdentity owner = LocalUser(geteuid());
+  const uint64_t first = policy.Admit(other, Wanting(1)).session_id;
+  CHECK(StatusOf(policy.Admit(other, Wanting(1))) == WelcomeStatus::kFull);
+  policy.Gone(first);
+  CHECK(StatusOf(policy.Admit(other, Wanting(1))) == WelcomeStatus::kAdmitted);
+  CHECK_FALSE(policy.TurnAway(other));
+  CHECK_FALSE(policy.TurnAway(other));
+  CHECK(policy.TurnAway(other));
+  for (int i = 0; i < 10; ++i) {
+    CHECK_FALSE(policy.TurnAway(owner));
+    CHECK(StatusOf(policy.Admit(owner, Wanting(1))) == WelcomeStatus::kAdmitted);
+  }
 }
 
 }  // namespace kvd::test

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "common/transport/server_endpoint.h"
+#include "common/admission/admission.h"
 
 namespace kvd {
 

@@ -1,0 +1,66 @@
+#include <string>
+
+#include "tests/support/test.h"
+#include "tests/unit/client/cli/run_cli.h"
+
+namespace kvd::cli::test {
+namespace {
+
+FakeServer TwoSessions() {
+  FakeServer server;
+  server.sessions = {{{"session", "1"}, {"name", "loader"}, {"pid", "42"}, {"role", "read"}},
+                     {{"session", "2"}, {"name", "k\x1b"}, {"role", "admin"}}};
+  return server;
+}
+
+TEST_CASE("admin sessions: a line each, a table, or JSON; nothing that steers a terminal") {
+  FakeServer server = TwoSessions();
+  CHECK(RunCli(server, {"admin", "sessions"}).out ==
+        "session=1 name=loader pid=42 role=read\nsession=2 name=k\\x1b role=admin\n");
+  CHECK(RunCli(server, {"admin", "sessions", "-w", "json"}).out ==
+        "{\"session\":\"1\",\"name\":\"loader\",\"pid\":\"42\",\"role\":\"read\"}\n"
+        "{\"session\":\"2\",\"name\":\"k\\\\x1b\",\"role\":\"admin\"}\n");
+  const std::string table = RunCli(server, {"admin", "sessions", "-w", "table"}).out;
+  CHECK_THAT(table, Catch::Contains("SESSION") && Catch::Contains("PID") && Catch::Contains("42"));
+  server.sessions.clear();
+  CHECK(RunCli(server, {"admin", "sessions"}).out.empty());
+}
+
+TEST_CASE("admin kick: says how many sessions ended; that there was none is exit status 1") {
+  FakeServer server = TwoSessions();
+  CliResult result = RunCli(server, {"admin", "kick", "key:app"});
+  CHECK(result.exit == 0);
+  CHECK(result.out == "2\n");
+  CHECK(server.kicked == "key:app");
+  CHECK(RunCli(server, {"admin", "kick", "1", "-w", "json"}).out == "{\"ended\":2}\n");
+  server.sessions.clear();
+  result = RunCli(server, {"admin", "kick", "nobody"});
+  CHECK(result.exit == 1);
+  CHECK(result.out == "0\n");
+}
+
+TEST_CASE("admin: what it does not know is a usage error; who may not is refused") {
+  FakeServer server = TwoSessions();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"admin", "session"}, {"admin", "kick"}, {"admin", "sessions", "1"}}) {
+    const CliResult result = RunCli(server, words);
+    CHECK(result.exit == 2);
+    CHECK_THAT(result.err, Catch::Contains("'admin sessions' or 'admin kick CLIENT'"));
+  }
+  CHECK(server.connections == 0);
+  server.operation_error =
+      absl::PermissionDeniedError("not permitted: this is for the role admin; use a key of that role");
+  const CliResult result = RunCli(server, {"admin", "sessions"});
+  CHECK(result.exit == 5);
+  CHECK_THAT(result.err, Catch::Contains("use a key of that role"));
+}
+
+TEST_CASE("Flags: the key file and key name of a command are those that it connects with") {
+  FakeServer server;
+  RunCli(server, {"get", "k", "--key_file=/etc/kvd/app.keys", "--key_name=app"});
+  REQUIRE(server.keys.size() == 1);
+  CHECK(server.keys[0] == KeyChoice{"/etc/kvd/app.keys", "app"});
+}
+
+}  // namespace
+}  // namespace kvd::cli::test

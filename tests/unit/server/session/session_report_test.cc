@@ -1,0 +1,70 @@
+#include "server/session/session_report.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+std::vector<SessionFacts> SomeSessions() {
+  std::vector<SessionFacts> sessions(3);
+  sessions[0].session_id = 7;
+  sessions[0].client_id = 0xabc;
+  sessions[0].name = "loader";
+  sessions[0].peer.transport = "rdma";
+  sessions[0].peer.address = "10.0.0.1:4711";
+  sessions[0].peer.key = std::make_shared<const AccessKey>(AccessKey{"app", Role::kRead, "s"});
+  sessions[0].role = Role::kRead;
+  sessions[1] = sessions[0];
+  sessions[1].session_id = 8;
+  sessions[1].peer.address = "10.0.0.11:4711";
+  sessions[1].peer.key = std::make_shared<const AccessKey>(AccessKey{"ops", Role::kRead, "s"});
+  sessions[2].session_id = 9;
+  sessions[2].client_id = 0xdef;
+  sessions[2].name = "a b\n\x1b";
+  sessions[2].peer.transport = "shm";
+  sessions[2].peer.address = "/run/kvd.sock";
+  sessions[2].peer.pid = 42;
+  sessions[2].peer.uid = 1000;
+  sessions[2].role = Role::kAdmin;
+  return sessions;
+}
+
+using Ids = std::vector<uint64_t>;
+
+Ids Meant(std::string_view who) { return SessionsMeant(SomeSessions(), who); }
+
+}  // namespace
+
+TEST_CASE("Sessions meant: by number, client, key, user, address or name, and by nothing else") {
+  CHECK(Meant("8") == Ids{8});
+  CHECK(Meant("10") == Ids{});
+  CHECK(Meant("client:0000000000000abc") == Ids{7, 8});
+  CHECK(Meant("key:ops") == Ids{8});
+  CHECK(Meant("key:") == Ids{});  // not all that have none
+  CHECK(Meant("user:1000") == Ids{9});
+  CHECK(Meant("user:0") == Ids{});  // nobody over RDMA has a user
+  CHECK(Meant("user:x") == Ids{});
+  CHECK(Meant("address:10.0.0.1") == Ids{7});  // and not 10.0.0.11
+  CHECK(Meant("address:10.0.0.11:4711") == Ids{8});
+  CHECK(Meant("address:") == Ids{});
+  CHECK(Meant("loader") == Ids{7, 8});
+  CHECK(Meant("load") == Ids{});
+  CHECK(Meant("") == Ids{});
+  CHECK(Meant("-1") == Ids{});
+}
+
+TEST_CASE("Sessions described: a line each, of words, whatever a client calls itself") {
+  const std::string text = DescribeSessions(SomeSessions());
+  CHECK_THAT(text, Catch::Contains("session=7 client=0000000000000abc name=loader transport=rdma "
+                                   "address=10.0.0.1:4711 key=app role=read since_unix_us=0\n"));
+  CHECK_THAT(text, Catch::Contains("name=a?b?? transport=shm address=/run/kvd.sock pid=42 uid=1000 "
+                                   "key=- role=admin"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 3);
+}
+
+}  // namespace kvd::test
