@@ -14,6 +14,7 @@
 #include "common/base/build_info.h"
 #include "common/transport/shm/socket_claim.h"
 #include "common/transport/verbs/local_check.h"
+#include "server/admin/admin_address.h"
 #include "server/kvd_options.h"
 #include "server/kvd_plan.h"
 #include "server/kvd_server.h"
@@ -70,6 +71,11 @@ int Check(const absl::StatusOr<KvdPlan>& plan) {
   absl::Status status = plan.status();
   if (status.ok() && !plan->options.shm_path.empty())
     status = SocketClaim::Check(plan->options.shm_path);
+  if (status.ok() && plan->admin.has_value()) {
+    if (const absl::Status listens = ListenAt(*plan->admin).status(); !listens.ok()) {
+      status = absl::Status(listens.code(), absl::StrCat("--admin: ", listens.message()));
+    }
+  }
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
     return kExitCheckFailed;

@@ -14,6 +14,7 @@
 #include "common/base/units.h"
 #include "common/transport/shm/default_path.h"
 #include "common/transport/verbs/address.h"
+#include "server/admin/admin_address.h"
 
 namespace kvd {
 namespace {
@@ -239,6 +240,15 @@ const std::vector<Flag>& Flags() {
        }},
       {"bucket_bytes", 0, "BYTES", "size of an index bucket: 512, 1024, 2048 or 4096", "1024",
        [](KvdOptions& o, const std::string& v) { return SetBucket(v, o.bucket_bytes); }},
+      {"admin", 0, "[HOST:]PORT",
+       "serve metrics, health and a status page by HTTP; without HOST at 127.0.0.1, another needs "
+       "--insecure: it shows them to whoever asks",
+       "none",
+       [](KvdOptions& o, const std::string& v) {
+         o.admin = v;
+         const absl::Status parsed = v.empty() ? absl::OkStatus() : ParseAdminAddress(v).status();
+         return parsed.ok() ? parsed : Bad(ToStd(parsed.message()));
+       }},
       {"check", 0, nullptr, "validate flags and limits, print the plan, exit with 0 or 78", "",
        [](KvdOptions& o, const std::string&) {
          o.check = true;

@@ -125,8 +125,7 @@ absl::Status LoadKeys(KvdPlan& plan) {
   if (plan.options.keys_path.empty()) return absl::OkStatus();
   absl::StatusOr<AccessRules> rules = LoadAccessRules(plan.options.keys_path);
   if (!rules.ok()) {
-    return absl::Status(rules.status().code(),
-                        absl::StrCat("--keys: ", rules.status().message()));
+    return absl::Status(rules.status().code(), absl::StrCat("--keys: ", rules.status().message()));
   }
   if (rules->keys.empty() && plan.options.shm_path.empty()) {
     return absl::FailedPreconditionError(
@@ -135,6 +134,18 @@ absl::Status LoadKeys(KvdPlan& plan) {
   }
   plan.access = std::make_shared<const AccessRules>(*std::move(rules));
   return absl::OkStatus();
+}
+
+absl::Status CheckAdmin(KvdPlan& plan) {
+  const KvdOptions& options = plan.options;
+  if (options.admin.empty()) return absl::OkStatus();
+  KVD_ASSIGN_OR_RETURN(plan.admin, ParseAdminAddress(options.admin));
+  if (plan.admin->IsLoopback() || options.insecure) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "--admin=", options.admin,
+      " would show statistics and sessions to everybody who reaches that address: the admin "
+      "endpoint asks nobody who they are; give --admin=PORT for this host alone, or --insecure if "
+      "the network is trusted"));
 }
 
 absl::Status CheckTransports(const KvdOptions& options) {
@@ -166,6 +177,7 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
   plan.options = options;
   KVD_RETURN_IF_ERROR(CheckTransports(options));
   KVD_RETURN_IF_ERROR(LoadKeys(plan));
+  KVD_RETURN_IF_ERROR(CheckAdmin(plan));
   KVD_RETURN_IF_ERROR(CheckMemory(options));
   KVD_RETURN_IF_ERROR(SettleMaxValue(plan.options));
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
@@ -207,7 +219,8 @@ std::string DescribePlan(const KvdPlan& plan) {
       o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
       "admits: ", DescribeAccess(plan), "\n", "largest value: ", Bytes(o.max_value_bytes), "\n",
       "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n",
-      "clients: at most ", o.max_clients, "\n", "bucket: ", Bytes(o.bucket_bytes), "\n");
+      "clients: at most ", o.max_clients, "\n", "bucket: ", Bytes(o.bucket_bytes), "\n",
+      "admin endpoint: ", plan.admin.has_value() ? plan.admin->ToText() : "none", "\n");
   for (const std::string& warning : plan.warnings)
     absl::StrAppend(&text, "warning: ", warning, "\n");
   for (const verbs::CheckResult& result : plan.checks) {

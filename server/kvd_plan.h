@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/admission/access_rules.h"
 #include "common/transport/verbs/local_check.h"
+#include "server/admin/admin_address.h"
 #include "server/kvd_options.h"
 
 namespace kvd {
@@ -25,6 +27,7 @@ struct KvdPlan {
   // Why --listen cannot be, as far as that is known beforehand, and what to do. Empty: nothing is
   // known against it.
   std::string cannot_listen;
+  std::optional<AdminAddress> admin;  // where the admin endpoint listens
 };
 
 // InvalidArgument or FailedPrecondition: one line that names flag, value and remedy. Starts

@@ -1,11 +1,8 @@
 #include "server/kvd_server.h"
 
-#include <unistd.h>
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/build_info.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/base/units.h"
@@ -37,6 +34,7 @@ absl::Status KvdServer::Start() {
                                                              {.log = log_, .cancelled = stop_asked_}));
     claim.emplace(std::move(taken));
   }
+  KVD_RETURN_IF_ERROR(StartAdmin());
   KVD_ASSIGN_OR_RETURN(access_, KvdAccess::Create({.keys_path = plan_.options.keys_path,
                                                    .audit_path = plan_.options.audit_path,
                                                    .log = log_},
@@ -61,6 +59,22 @@ absl::Status KvdServer::Start() {
   // A client looks at the lifeline when it connects, so that is alive before the first of them can.
   KVD_RETURN_IF_ERROR(region_->StartLifeline());
   for (const auto& transport : transports_) KVD_RETURN_IF_ERROR(transport->Start(*admission_));
+  if (admin_ != nullptr) {
+    admin_->Serve({.statistics = [this] { return Statistics(); },
+                   .sessions = [this] { return AdminSessions(); }});
+  }
+  return absl::OkStatus();
+}
+
+// Before memory is taken, which may be long: who looks after kvd sees that it is under way.
+absl::Status KvdServer::StartAdmin() {
+  if (!plan_.admin.has_value()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<AdminEndpoint>> admin = AdminEndpoint::Start(*plan_.admin);
+  if (!admin.ok()) {
+    return absl::Status(admin.status().code(), absl::StrCat("--admin: ", admin.status().message()));
+  }
+  admin_ = *std::move(admin);
+  log_(absl::StrCat("admin endpoint: ", admin_->Url()));
   return absl::OkStatus();
 }
 
@@ -103,7 +117,8 @@ absl::StatusOr<ServerEndpoint*> KvdServer::MakeEndpoint(size_t poller) {
 
 std::string KvdServer::Describe() const {
   std::string text;
-  for (const auto& transport : transports_) absl::StrAppend(&text, text.empty() ? "" : " and ", transport->Describe());
+  for (const auto& transport : transports_)
+    absl::StrAppend(&text, text.empty() ? "" : " and ", transport->Describe());
   return text;
 }
 
@@ -143,15 +158,17 @@ absl::Status KvdServer::StartPollers() {
   options.geometry = region_->geometry();
   options.pull_bytes_max = plan_.options.max_pull_bytes;
   options.idle_ns = int64_t{plan_.options.idle_timeout_s} * 1'000'000'000;
-  options.statistics = [this] { return Statistics(); };
-  options.why_expelled = [this](uint64_t session_id) { return admission_->WhyExpelled(session_id); };
+  options.statistics = [this] { return Statistics().Lines(); };
+  options.why_expelled = [this](uint64_t session_id) {
+    return admission_->WhyExpelled(session_id);
+  };
   options.sessions_text = [this] { return access_->DescribeSessions(); };
   options.kick = [this](std::string_view who, uint64_t by) { return access_->Kick(who, by); };
   if (plan_.options.verbose) options.log = log_;
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
     KVD_ASSIGN_OR_RETURN(ServerEndpoint* const endpoint, MakeEndpoint(i));
-    KVD_ASSIGN_OR_RETURN(auto poller, Poller::Create(options, i, *endpoint,
-                                                     *shards_[i], clock_, peers_));
+    KVD_ASSIGN_OR_RETURN(auto poller,
+                         Poller::Create(options, i, *endpoint, *shards_[i], clock_, peers_));
     peers_.push_back(poller.get());
     pollers_.push_back(std::move(poller));
   }
@@ -160,6 +177,7 @@ absl::Status KvdServer::StartPollers() {
 }
 
 KvdServer::~KvdServer() {
+  if (admin_ != nullptr) admin_->StopServing();
   if (admission_ != nullptr) admission_->BeginShutdown();
   for (const auto& transport : transports_) transport->StopAccepting();
   for (Poller* poller : peers_) poller->RequestStop();
@@ -169,40 +187,20 @@ KvdServer::~KvdServer() {
   transports_.clear();  // gives back sessions that never reached a poller, so before admission_
 }
 
-std::string KvdServer::Statistics() const {
-  StatisticsText text;
-  text.Add("version", Version());
-  text.Add("commit", Commit());
-  text.Add("pid", static_cast<uint64_t>(getpid()));
-  text.Add("uptime_seconds",
-           static_cast<uint64_t>(clock_.NowMonotonicNs() - started_ns_) / 1'000'000'000);
-  text.Add("incarnation", region_->geometry().incarnation);
-  text.Add("transports", rdma_ == nullptr ? "shm" : transports_.size() == 1 ? "rdma" : "shm,rdma");
-  text.Add("memory_bytes", region_->bytes());
-  text.Add("page_kind", NameOf(region_->page_kind()));
-  text.Add("page_fallback", region_->page_fallback().empty() ? "none" : region_->page_fallback());
-  text.Add("free_bytes", region_->free_bytes());
-  text.Add("largest_free_run_bytes", region_->pages().longest_free_run_bytes());
-  text.Add("max_value_bytes", plan_.options.max_value_bytes);
-  text.Add("bucket_bytes", plan_.options.bucket_bytes);
-  text.Add("evict", NameOf(plan_.options.evict));
-  text.Add("pollers", plan_.options.pollers);
-  text.Add("poll_mode", NameOf(plan_.options.poll));
+StatisticList KvdServer::Statistics() const {
+  StatisticList list;
+  AddIdentity(list);
+  AddMemory(list);
   ShardStats shards;
   for (const auto& shard : shards_) shards = shards + shard->stats();
-  text.AddShards(shards);
-  text.Add("sessions", admission_->sessions());
-  text.Add("sessions_total", admission_->sessions_total());
-  text.Add("sessions_max", plan_.options.max_clients);
-  text.Add("refused", admission_->refused());
+  AddShards(shards, list);
+  AddSessions(list);
   std::vector<const RequestCounters*> counters;
   for (const Poller* poller : peers_) counters.push_back(&poller->counters());
-  text.AddRequests(counters.data(), counters.size());
-  if (rdma_ != nullptr) {
-    for (const auto& [name, value] : rdma_->Facts()) text.Add(name, value);
-  }
-  text.AddProcess();
-  return std::move(text).Take();
+  AddRequests(counters, list);
+  if (rdma_ != nullptr) list.Append(rdma_->Facts());
+  AddProcess(list);
+  return list;
 }
 
 }  // namespace kvd

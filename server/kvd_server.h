@@ -10,14 +10,16 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/statistic_list.h"
 #include "common/transport/combined_endpoint.h"
 #include "common/transport/shm/shm_server_transport.h"
 #include "common/transport/verbs/verbs_server_transport.h"
+#include "server/admin/admin_endpoint.h"
 #include "server/kvd_access.h"
 #include "server/kvd_plan.h"
 #include "server/poller/poller.h"
-#include "server/slewed_clock.h"
 #include "server/session/admission_policy.h"
+#include "server/slewed_clock.h"
 #include "server/store/region.h"
 #include "server/store/shard.h"
 
@@ -48,31 +50,41 @@ class KvdServer {
   // Reads the key file anew, as SIGHUP asks. Blocks for the file. One thread at a time.
   void Reload() { access_->Reload(); }
 
-  // The statistics, one "name value" a line. Any thread.
-  std::string Statistics() const;
+  // What kvcli stat and the admin endpoint show. Any thread, once Start has returned.
+  StatisticList Statistics() const;
 
  private:
   KvdServer(const KvdPlan& plan, Log log, StopAsked stop_asked);
 
   absl::Status Start();
+  absl::Status StartAdmin();
   absl::Status MakeRegion();
   absl::Status MakeShards();
   absl::Status MakeTransports(std::optional<SocketClaim> claim);
   absl::StatusOr<ServerEndpoint*> MakeEndpoint(size_t poller);
   absl::Status StartPollers();
 
+  // Any thread (kvd_statistics.cc).
+  std::vector<AdminSession> AdminSessions() const;
+  // Parts of Statistics.
+  void AddIdentity(StatisticList& list) const;
+  void AddMemory(StatisticList& list) const;
+  void AddSessions(StatisticList& list) const;
+
   const KvdPlan plan_;
   const Log log_;
   const StopAsked stop_asked_;
   const SlewedClock clock_{RealClock::Get()};
   int64_t started_ns_ = 0;
+  std::unique_ptr<AdminEndpoint> admin_;  // null: none
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::unique_ptr<KvdAccess> access_;
   std::unique_ptr<AdmissionPolicy> admission_;
   std::vector<std::unique_ptr<ServerTransport>> transports_;
-  VerbsServerTransport* rdma_ = nullptr;                      // of transports_, if it is one
-  std::vector<std::unique_ptr<CombinedEndpoint>> endpoints_;  // by poller, where there are several transports
+  VerbsServerTransport* rdma_ = nullptr;  // of transports_, if it is one
+  std::vector<std::unique_ptr<CombinedEndpoint>>
+      endpoints_;  // by poller, where there are several transports
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<Poller*> peers_;
 };

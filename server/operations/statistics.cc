@@ -2,8 +2,9 @@
 
 #include <sys/resource.h>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/string_view.h"
+#include <algorithm>
+#include <string_view>
+
 #include "common/layout/frames.h"
 
 namespace kvd {
@@ -11,32 +12,39 @@ namespace {
 
 struct OpcodeName {
   Opcode opcode;
-  std::string_view name;
+  std::string_view name;       // in the statistics
+  std::string_view operation;  // label of the metric
 };
 
-constexpr OpcodeName kOpcodeNames[] = {
-    {Opcode::kPing, "requests_ping"},       {Opcode::kGet, "requests_get"},
-    {Opcode::kPut, "requests_put"},         {Opcode::kDelete, "requests_delete"},
-    {Opcode::kExists, "requests_exists"},   {Opcode::kStat, "requests_stat"},
-    {Opcode::kRelease, "requests_release"}, {Opcode::kIncrement, "requests_increment"},
-    {Opcode::kAppend, "requests_append"},   {Opcode::kPrepend, "requests_prepend"},
-    {Opcode::kTouch, "requests_touch"},     {Opcode::kFlush, "requests_flush"},
-    {Opcode::kHits, "requests_hits"},       {Opcode::kSessions, "requests_sessions"},
-    {Opcode::kKick, "requests_kick"}};
+constexpr OpcodeName kOpcodeNames[] = {{Opcode::kPing, "requests_ping", "ping"},
+                                       {Opcode::kGet, "requests_get", "get"},
+                                       {Opcode::kPut, "requests_put", "put"},
+                                       {Opcode::kDelete, "requests_delete", "delete"},
+                                       {Opcode::kExists, "requests_exists", "exists"},
+                                       {Opcode::kStat, "requests_stat", "stat"},
+                                       {Opcode::kRelease, "requests_release", "release"},
+                                       {Opcode::kIncrement, "requests_increment", "increment"},
+                                       {Opcode::kAppend, "requests_append", "append"},
+                                       {Opcode::kPrepend, "requests_prepend", "prepend"},
+                                       {Opcode::kTouch, "requests_touch", "touch"},
+                                       {Opcode::kFlush, "requests_flush", "flush"},
+                                       {Opcode::kHits, "requests_hits", "hits"},
+                                       {Opcode::kSessions, "requests_sessions", "sessions"},
+                                       {Opcode::kKick, "requests_kick", "kick"}};
+
+// Labels of one family, region memory by its use.
+Metric RegionUse(std::string_view use) {
+  return {.name = "kvd_region_bytes",
+          .help = "Memory of the region by what it is used for; all together are the region.",
+          .label = "use",
+          .label_value = use};
+}
 
 uint64_t Microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
 
 }  // namespace
-
-void StatisticsText::Add(std::string_view name, uint64_t value) {
-  absl::StrAppend(&text_, ToAbsl(name), " ", value, "\n");
-}
-
-void StatisticsText::Add(std::string_view name, std::string_view value) {
-  absl::StrAppend(&text_, ToAbsl(name), " ", ToAbsl(value), "\n");
-}
 
 ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   ShardStats sum = a;
@@ -64,59 +72,103 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   return sum;
 }
 
-void StatisticsText::AddShards(const ShardStats& sum) {
-  Add("items", sum.items);
-  Add("user_bytes", sum.user_bytes);
-  Add("local_items", sum.local_items);
-  Add("expiring_items", sum.expiring_items);
-  Add("buckets", sum.buckets);
-  Add("overflow_headers", sum.overflow_headers);
-  Add("index_bytes", sum.index_bytes);
-  Add("heap_bytes", sum.heap_bytes);
-  Add("heap_used_bytes", sum.heap_used_bytes);
-  Add("puts", sum.puts);
-  Add("deletes", sum.deletes);
-  Add("overwrites_in_place", sum.overwrites_in_place);
-  Add("overwrites_moved", sum.overwrites_moved);
-  Add("splits", sum.splits);
-  Add("merges", sum.merges);
-  Add("index_bytes_given_back", sum.index_bytes_given_back);
-  Add("no_space", sum.no_space);
-  Add("expired_items", sum.expired_items);
-  Add("expired_bytes", sum.expired_bytes);
-  Add("evicted_items", sum.evicted_items);
-  Add("evicted_bytes", sum.evicted_bytes);
-  Add("reclaimed_bytes", sum.expired_bytes + sum.evicted_bytes);
+void AddShards(const ShardStats& sum, StatisticList& list) {
+  const uint64_t heap_free = sum.heap_bytes - std::min(sum.heap_bytes, sum.heap_used_bytes);
+  list.Gauge("items", sum.items, {.help = "Items that are there."});
+  list.Gauge("user_bytes", sum.user_bytes,
+             {.name = "kvd_items_bytes", .help = "Keys and values of the items."});
+  list.Gauge("local_items", sum.local_items,
+             {.help = "Items that lie within their bucket: a GET reads once."});
+  list.Gauge("expiring_items", sum.expiring_items, {.help = "Items that have an expiry."});
+  list.Gauge("buckets", sum.buckets, {.help = "Buckets of the index."});
+  list.Gauge("overflow_headers", sum.overflow_headers,
+             {.help = "Headers of the index in chains behind buckets."});
+  list.Gauge("index_bytes", sum.index_bytes, RegionUse("index"));
+  list.Gauge("heap_bytes", sum.heap_bytes);
+  list.Gauge("heap_used_bytes", sum.heap_used_bytes, RegionUse("heap_used"));
+  list.Gauge("", heap_free, RegionUse("heap_free"));
+  list.Counter("puts", sum.puts,
+               {.name = "kvd_writes_total", .help = "Writes of an item that were done."});
+  list.Counter("deletes", sum.deletes, {.help = "Items that were deleted by request."});
+  list.Counter("overwrites_in_place", sum.overwrites_in_place,
+               {.name = "kvd_overwrites_total",
+                .help = "Writes that replaced a value, by where the new one lies.",
+                .label = "place",
+                .label_value = "same"});
+  list.Counter("overwrites_moved", sum.overwrites_moved,
+               {.name = "kvd_overwrites_total", .label = "place", .label_value = "elsewhere"});
+  list.Counter("splits", sum.splits,
+               {.name = "kvd_bucket_splits_total", .help = "Buckets split as the index grew."});
+  list.Counter("merges", sum.merges,
+               {.name = "kvd_bucket_merges_total", .help = "Buckets merged as the index shrank."});
+  list.Counter("index_bytes_given_back", sum.index_bytes_given_back,
+               {.name = "kvd_index_given_back_bytes_total",
+                .help = "Memory that the index has given back."});
+  list.Counter("no_space", sum.no_space,
+               {.name = "kvd_writes_refused_total",
+                .help = "Writes that were refused because there was no room."});
+  list.Counter("expired_items", sum.expired_items,
+               {.help = "Items that were taken away because their time had come."});
+  list.Counter("expired_bytes", sum.expired_bytes,
+               {.name = "kvd_reclaimed_bytes_total",
+                .help = "Memory of items that were taken away, by why.",
+                .label = "reason",
+                .label_value = "expired"});
+  list.Counter("evicted_items", sum.evicted_items, {.help = "Items that made room for others."});
+  list.Counter("evicted_bytes", sum.evicted_bytes,
+               {.name = "kvd_reclaimed_bytes_total", .label = "reason", .label_value = "evicted"});
+  list.Counter("reclaimed_bytes", sum.expired_bytes + sum.evicted_bytes);
 }
 
-void StatisticsText::AddRequests(const RequestCounters* const* pollers, size_t count) {
-  const auto sum = [&](auto&& counter_of) {
+void AddRequests(std::span<const RequestCounters* const> pollers, StatisticList& list) {
+  const auto sum = [pollers](auto&& counter_of) {
     uint64_t total = 0;
-    for (size_t i = 0; i < count; ++i) total += counter_of(*pollers[i]).get();
+    for (const RequestCounters* counters : pollers) total += counter_of(*counters).get();
     return total;
   };
   for (const OpcodeName& entry : kOpcodeNames) {
     const auto index = static_cast<size_t>(entry.opcode);
-    Add(entry.name, sum([index](const RequestCounters& c) -> const RequestCounter& {
-          return c.requests[index];
-        }));
+    const uint64_t count =
+        sum([index](const RequestCounters& c) -> auto& { return c.requests[index]; });
+    list.Counter(
+        entry.name, count,
+        {.name = "kvd_requests_total",
+         .help = "Requests that came, by operation. GETs that clients do by themselves are "
+                 "not among them.",
+         .label = "operation",
+         .label_value = entry.operation});
   }
-  Add("malformed",
-      sum([](const RequestCounters& c) -> const RequestCounter& { return c.malformed; }));
-  Add("pulled_bytes",
-      sum([](const RequestCounters& c) -> const RequestCounter& { return c.pulled_bytes; }));
-  Add("requests_forwarded",
-      sum([](const RequestCounters& c) -> const RequestCounter& { return c.forwarded; }));
-  Add("poller_sleeps",
-      sum([](const RequestCounters& c) -> const RequestCounter& { return c.sleeps; }));
+  list.Counter(
+      "reported_reads", sum([](const RequestCounters& c) -> auto& { return c.reported_reads; }),
+      {.name = "kvd_client_reported_reads_total",
+       .help = "Reads by themselves that clients reported to a kvd that evicts: a sample."});
+  list.Counter("malformed", sum([](const RequestCounters& c) -> auto& { return c.malformed; }),
+               {.name = "kvd_malformed_frames_total", .help = "Frames that broke the protocol."});
+  list.Counter("pulled_bytes",
+               sum([](const RequestCounters& c) -> auto& { return c.pulled_bytes; }),
+               {.help = "Long values that kvd fetched from its clients' memory."});
+  list.Counter("requests_forwarded",
+               sum([](const RequestCounters& c) -> auto& { return c.forwarded; }),
+               {.help = "Requests that came to one poller and were executed by another."});
+  list.Counter("poller_sleeps", sum([](const RequestCounters& c) -> auto& { return c.sleeps; }),
+               {.help = "How often pollers found nothing to do, and slept."});
 }
 
-void StatisticsText::AddProcess() {
+void AddProcess(StatisticList& list) {
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return;
-  Add("cpu_user_us", Microseconds(usage.ru_utime));
-  Add("cpu_system_us", Microseconds(usage.ru_stime));
-  Add("rss_peak_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024);
+  const auto cpu = [](std::string_view mode) {
+    return Metric{.name = "kvd_cpu_seconds_total",
+                  .help = "Processor time of kvd, all threads.",
+                  .label = "mode",
+                  .label_value = mode,
+                  .is_microseconds = true};
+  };
+  list.Counter("cpu_user_us", Microseconds(usage.ru_utime), cpu("user"));
+  list.Counter("cpu_system_us", Microseconds(usage.ru_stime), cpu("system"));
+  list.Gauge("rss_peak_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024,
+             {.name = "kvd_resident_memory_peak_bytes",
+              .help = "The most that the process had of the machine's memory."});
 }
 
 }  // namespace kvd

@@ -1,13 +1,13 @@
-// The statistics of a kvd as text: one "name value" a line. Names are stable and carry their unit.
+// What shards, pollers and the process have to say in the statistics. Names are stable and carry
+// their unit.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
+#include <span>
 
+#include "common/base/statistic_list.h"
 #include "common/layout/frames.h"
 #include "server/store/shard.h"
 
@@ -29,28 +29,17 @@ struct RequestCounters {
   RequestCounter requests[kOpcodes];  // by Opcode; [0] is not used
   RequestCounter malformed;           // frames that broke the format
   RequestCounter pulled_bytes;
-  RequestCounter forwarded;  // requests that another poller executed
+  RequestCounter reported_reads;  // of HITS: keys that clients say they read
+  RequestCounter forwarded;       // requests that another poller executed
   RequestCounter sleeps;
 };
 
-// Builds the text.
-class StatisticsText {
- public:
-  void Add(std::string_view name, uint64_t value);
-  void Add(std::string_view name, std::string_view value);
-
-  // Adds what all shards say, summed.
-  void AddShards(const ShardStats& sum);
-  // The same of pollers.
-  void AddRequests(const RequestCounters* const* pollers, size_t count);
-  // CPU time and memory of this process.
-  void AddProcess();
-
-  std::string Take() && { return std::move(text_); }
-
- private:
-  std::string text_;
-};
+// What all shards say, summed.
+void AddShards(const ShardStats& sum, StatisticList& list);
+// The same of pollers.
+void AddRequests(std::span<const RequestCounters* const> pollers, StatisticList& list);
+// CPU time and memory of this process.
+void AddProcess(StatisticList& list);
 
 ShardStats operator+(const ShardStats& a, const ShardStats& b);
 

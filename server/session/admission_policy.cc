@@ -226,4 +226,11 @@ uint64_t AdmissionPolicy::sessions() const {
   return live_.size();
 }
 
+uint64_t AdmissionPolicy::sessions_over(std::string_view transport) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint64_t>(std::count_if(live_.begin(), live_.end(), [&](const auto& live) {
+    return live.second.facts.peer.transport == transport;
+  }));
+}
+
 }  // namespace kvd

@@ -88,6 +88,7 @@ class AdmissionPolicy final : public Admission {
 
   // For the statistics.
   uint64_t sessions() const;
+  uint64_t sessions_over(std::string_view transport) const;
   uint64_t sessions_total() const { return admitted_.load(std::memory_order_relaxed); }
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
@@ -99,7 +100,7 @@ class AdmissionPolicy final : public Admission {
 
   struct Live {
     SessionFacts facts;
-    absl::Status expelled = {};  // why, if it is
+    absl::Status expelled = {};            // why, if it is
     bool kept_for_administration = false;  // takes one of kAdministrationSessions
   };
 

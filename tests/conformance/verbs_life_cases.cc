@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
@@ -22,11 +21,8 @@
 namespace kvd::test {
 namespace {
 
-int KeepAlives(const VerbsServerTransport& transport) {
-  for (const auto& [name, value] : transport.Facts()) {
-    if (name == "rdma_keep_alives") return std::atoi(value.c_str());
-  }
-  return -1;
+uint64_t KeepAlives(const VerbsServerTransport& transport) {
+  return transport.Facts().NumberOf("rdma_keep_alives");
 }
 
 // What the kernel holds for RDMA users: protection domains, queues, ids, memory regions.

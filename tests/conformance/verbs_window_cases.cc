@@ -51,10 +51,9 @@ class WindowRig {
   VerbsServerTransport& transport() { return *transport_; }
 
   std::string Fact(const std::string& name) const {
-    for (const auto& [each, value] : transport_->Facts()) {
-      if (each == name) return value;
-    }
-    return "";
+    const StatisticList facts = transport_->Facts();
+    const Statistic* fact = facts.Find(name);
+    return fact == nullptr ? "" : fact->ValueText();
   }
 
  private:

@@ -146,11 +146,11 @@ class Transport final : public VerbsServerTransport {
     return absl::StrCat("RDMA at ", listen_text_, " by ", device_name_);
   }
   uint16_t port() const override { return port_; }
-  std::vector<std::pair<std::string, std::string>> Facts() const override;
+  StatisticList Facts() const override;
 
  private:
   absl::StatusOr<bool> DecideWindows(const RdmaContext& context);
-  void AddDevice(std::vector<std::pair<std::string, std::string>>& facts) const;
+  void AddDevice(StatisticList& facts) const;
 
   VerbsServerOptions options_;
   Counters counters_;
@@ -174,16 +174,18 @@ absl::StatusOr<bool> Transport::DecideWindows(const RdmaContext& context) {
   const bool has = HasMemoryWindows(context);
   if (options_.windows == WindowPolicy::kRequire && !has) {
     return absl::FailedPreconditionError(
-        absl::StrCat(context.name(), " has no memory windows of type 2B: give "
+        absl::StrCat(context.name(),
+                     " has no memory windows of type 2B: give "
                      "--rdma_windows=prefer, and know that a client that was sent away could go on "
                      "reading by another's connection"));
   }
   const bool wanted = has && options_.windows != WindowPolicy::kOff;
   options_.log(
-      wanted ? absl::StrCat("RDMA: each session reads by a memory window of its own (type 2B)")
-             : absl::StrCat("RDMA: all sessions read by the region's own key, which ends with kvd: ",
-                            has ? "--rdma_windows=off"
-                                : context.name() + " has no memory windows of type 2B"));
+      wanted
+          ? absl::StrCat("RDMA: each session reads by a memory window of its own (type 2B)")
+          : absl::StrCat(
+                "RDMA: all sessions read by the region's own key, which ends with kvd: ",
+                has ? "--rdma_windows=off" : context.name() + " has no memory windows of type 2B"));
   return wanted;
 }
 
@@ -260,53 +262,71 @@ absl::Status Transport::Init() {
   return absl::OkStatus();
 }
 
-void Transport::AddDevice(std::vector<std::pair<std::string, std::string>>& facts) const {
+void Transport::AddDevice(StatisticList& facts) const {
   const std::lock_guard lock(mutex_);
-  facts.emplace_back("rdma_device_state", gone_cause_.empty() ? "present"
-                                          : device_ != nullptr
-                                              ? absl::StrCat("going: ", gone_cause_)
-                                              : absl::StrCat("gone: ", gone_cause_));
-  if (device_ == nullptr) return;
-  if (const auto port = device_->context()->QueryPort(device_port_); port.ok()) {
-    facts.emplace_back("rdma_port_state", ibv_port_state_str(port->state));
-    facts.emplace_back("rdma_mtu_bytes", absl::StrCat(MtuBytes(port->active_mtu)));
+  facts.Text("rdma_device_state", gone_cause_.empty()  ? "present"
+                                  : device_ != nullptr ? absl::StrCat("going: ", gone_cause_)
+                                                       : absl::StrCat("gone: ", gone_cause_));
+  facts.Gauge("", gone_cause_.empty() ? 1 : 0,
+              {.name = "kvd_rdma_device_up", .help = "1 while the RDMA device is there."});
+  bool active = false;
+  if (device_ != nullptr) {
+    if (const auto port = device_->context()->QueryPort(device_port_); port.ok()) {
+      active = port->state == IBV_PORT_ACTIVE;
+      facts.Text("rdma_port_state", ibv_port_state_str(port->state));
+      facts.Gauge("rdma_mtu_bytes", MtuBytes(port->active_mtu), {.help = "MTU of the RDMA port."});
+    }
   }
+  facts.Gauge("", active ? 1 : 0,
+              {.name = "kvd_rdma_port_up", .help = "1 while the RDMA port is active."});
 }
 
-std::vector<std::pair<std::string, std::string>> Transport::Facts() const {
-  std::vector<std::pair<std::string, std::string>> facts;
-  const auto add = [&](const char* name, const auto& value) {
-    facts.emplace_back(name, absl::StrCat(value));
+StatisticList Transport::Facts() const {
+  StatisticList facts;
+  const auto info = [](std::string_view label) {
+    return Metric{
+        .name = "kvd_rdma_info", .help = "By which RDMA device kvd serves.", .label = label};
   };
-  add("rdma_device", device_name_);
-  add("rdma_port", static_cast<int>(device_port_));
-  add("rdma_listen", listen_text_);
+  facts.Text("rdma_device", device_name_, info("device"));
+  facts.Gauge("rdma_port", device_port_);
+  facts.Text("rdma_listen", listen_text_, info("listen"));
   AddDevice(facts);
-  add("rdma_windows", has_windows_ ? 1 : 0);
-  add("rdma_reads_incoming_max", static_cast<int>(limits_.depth.responder));
-  add("rdma_reads_outgoing_max", static_cast<int>(limits_.depth.initiator));
-  add("rdma_read_piece_bytes", limits_.read_piece_bytes);
-  add("rdma_inline_bytes_wanted", kInlineBytesWanted);
-  add("rdma_cq_entries", limits_.cq_entries);
-  add("rdma_srq_receives", limits_.srq_receives);
-  add("rdma_region_bytes", options_.region_bytes);
+  const auto gauge = [&](std::string_view name, uint64_t value, std::string_view help) {
+    facts.Gauge(name, value, {.help = help});
+  };
+  gauge("rdma_windows", has_windows_ ? 1 : 0,
+        "1: each RDMA session reads by a memory window of its own; 0: all by the region's key.");
+  gauge("rdma_reads_incoming_max", limits_.depth.responder,
+        "RDMA READs that a client may have under way at once.");
+  gauge("rdma_reads_outgoing_max", limits_.depth.initiator,
+        "RDMA READs that kvd may have under way at one client.");
+  gauge("rdma_read_piece_bytes", limits_.read_piece_bytes,
+        "The most that one of kvd's own RDMA READs fetches.");
+  facts.Gauge("rdma_inline_bytes_wanted", kInlineBytesWanted);
+  gauge("rdma_cq_entries", limits_.cq_entries, "Completions that a poller's queue holds.");
+  gauge("rdma_srq_receives", limits_.srq_receives,
+        "Receives that a poller has posted for all its clients.");
+  gauge("rdma_region_bytes", options_.region_bytes, "Memory registered for clients to READ.");
   size_t connections = 0;
   for (const auto& endpoint : endpoints_) connections += endpoint->load();
-  add("rdma_connections", connections);
-  const auto count = [&](const char* name, const std::atomic<uint64_t>& counter) {
-    add(name, counter.load(std::memory_order_relaxed));
+  gauge("rdma_connections", connections, "RDMA connections, also those before their admission.");
+  const auto count = [&](std::string_view name, const std::atomic<uint64_t>& counter,
+                         std::string_view help) {
+    facts.Counter(name, counter.load(std::memory_order_relaxed), {.help = help});
   };
-  count("rdma_connects", counters_.connects);
-  count("rdma_rejects", counters_.rejects);
-  count("rdma_refusals", counters_.refusals);
-  count("rdma_sessions", counters_.sessions);
-  count("rdma_completion_errors", counters_.completion_errors);
-  count("rdma_flushed", counters_.flushed);
-  count("rdma_protocol_errors", counters_.protocol_errors);
-  count("rdma_keep_alives", counters_.keep_alives);
-  count("rdma_pulls", counters_.pulls);
-  count("rdma_pulled_bytes", counters_.pulled_bytes);
-  count("rdma_async_events", counters_.async_events);
+  count("rdma_connects", counters_.connects, "RDMA connections that were asked for.");
+  count("rdma_rejects", counters_.rejects,
+        "RDMA connections refused before the client had said who it is.");
+  count("rdma_refusals", counters_.refusals, "RDMA connections refused after it.");
+  count("rdma_sessions", counters_.sessions, "RDMA sessions that were admitted.");
+  count("rdma_completion_errors", counters_.completion_errors,
+        "RDMA connections that broke, by their first error.");
+  count("rdma_flushed", counters_.flushed, "RDMA completions that only followed from one.");
+  count("rdma_protocol_errors", counters_.protocol_errors, "RDMA clients that broke the protocol.");
+  count("rdma_keep_alives", counters_.keep_alives, "Keep-alives to RDMA clients that were silent.");
+  count("rdma_pulls", counters_.pulls, "RDMA READs by which kvd fetched long values.");
+  count("rdma_pulled_bytes", counters_.pulled_bytes, "What these fetched.");
+  count("rdma_async_events", counters_.async_events, "Events that the RDMA device has told of.");
   return facts;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/statistic_list.h"
 #include "common/layout/frames.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/verbs/verbs_target.h"
@@ -48,8 +49,8 @@ class VerbsServerTransport : public ServerTransport {
   // The port that is listened on, also where 0 was asked for.
   virtual uint16_t port() const = 0;
 
-  // Name and value lines for statistics and logs: device, limits, counters. Any thread.
-  virtual std::vector<std::pair<std::string, std::string>> Facts() const = 0;
+  // For the statistics: device, limits, counters. Any thread.
+  virtual StatisticList Facts() const = 0;
 };
 
 }  // namespace kvd

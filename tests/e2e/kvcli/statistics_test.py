@@ -42,7 +42,7 @@ def of_rdma():
     """docs/statistics.md: has what a kvd prints besides that serves RDMA, and no more"""
     given = set()
     for source in SOURCES:
-        given |= set(re.findall(r'(?:add|count|emplace_back)\("(rdma_\w+)"', read(source)))
+        given |= set(re.findall(r'(?:Text|Gauge|gauge|count)\(\s*"(rdma_\w+)"', read(source)))
     check(len(given) > 10, "the sources give", given)
     check_equal(sorted(given), sorted(name for name in documented() if name.startswith("rdma_")))
 

@@ -112,6 +112,8 @@ TEST_CASE(
   CHECK(StatusOf(policy.Admit(root, hello)) == WelcomeStatus::kAdmitted);
   CHECK(StatusOf(policy.Admit(me, hello)) == WelcomeStatus::kFull);
   CHECK(policy.sessions() == 5);
+  CHECK(policy.sessions_over("shm") == 3);
+  CHECK(policy.sessions_over("rdma") == 0);
   // They take nobody's place.
   policy.Gone(ordinary.session_id);
   CHECK(StatusOf(policy.Admit({}, Wanting(1))) == WelcomeStatus::kAdmitted);

@@ -1,0 +1,106 @@
+#include "server/admin/admin_pages.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "server/admin/metrics_text.h"
+#include "server/admin/status_json.h"
+
+namespace kvd {
+namespace {
+
+// Where there is nothing to show while kvd does not serve.
+constexpr std::string_view kPathsServing[] = {"/readyz", "/metrics", "/status.json", "/"};
+
+constexpr char kHtml[] = "text/html; charset=utf-8";
+
+// Rates over less than this say little.
+constexpr std::chrono::milliseconds kRateTimeMin{1000};
+
+bool NeedsServing(std::string_view path) {
+  return std::find(std::begin(kPathsServing), std::end(kPathsServing), path) !=
+         std::end(kPathsServing);
+}
+
+// "localhost", or an address, with or without a port: nothing that a name server could answer for.
+bool IsThisHost(std::string_view host) {
+  if (!host.empty() && host.front() == '[') return true;
+  host = host.substr(0, host.find(':'));
+  return host == "localhost" || host.find_first_not_of("0123456789.") == host.npos;
+}
+
+AdminReply PlainText(int status, std::string_view line) {
+  AdminReply reply;
+  reply.status = status;
+  reply.body = std::string(line) + "\n";
+  return reply;
+}
+
+}  // namespace
+
+void AdminPages::SetServing(AdminSource source) {
+  const std::lock_guard lock(mutex_);
+  source_ = std::move(source);
+}
+
+void AdminPages::SetNotServing(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  source_.reset();
+  reason_ = std::move(reason);
+}
+
+AdminReply AdminPages::Answer(const AdminRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") {
+    AdminReply reply = PlainText(405, "only GET and HEAD are answered here");
+    reply.allows_only_get = true;
+    return reply;
+  }
+  if (only_this_host_ && !IsThisHost(request.host)) {
+    return PlainText(421, "ask for localhost or for an address: this endpoint is for its own host");
+  }
+  if (request.path == "/livez") return PlainText(200, "ok");
+  if (request.path == "/style.css") {
+    return {.content_type = "text/css; charset=utf-8", .body = std::string(StatusStyle())};
+  }
+  if (!NeedsServing(request.path)) {
+    return PlainText(404,
+                     "there is no such page; there are /, /status.json, /metrics, /readyz "
+                     "and /livez");
+  }
+  const std::lock_guard lock(mutex_);
+  if (source_.has_value()) return AnswerServing(request);
+  if (request.path == "/")
+    return {.status = 503, .content_type = kHtml, .body = NotReadyPage(reason_)};
+  return PlainText(503, "not ready: " + reason_);
+}
+
+AdminReply AdminPages::AnswerServing(const AdminRequest& request) {
+  if (request.path == "/readyz") return PlainText(200, "ok");
+  StatisticList statistics = source_->statistics();
+  if (request.path == "/metrics") {
+    const MetricsFormat format = MetricsFormatFor(request.accept);
+    return {.content_type = std::string(ContentTypeOf(format)),
+            .body = MetricsText(statistics, format)};
+  }
+  const std::vector<AdminSession> sessions = source_->sessions();
+  if (request.path == "/status.json") {
+    return {.content_type = "application/json", .body = StatusJson(statistics, sessions)};
+  }
+  return {.content_type = kHtml, .body = StatusPage(statistics, sessions, RatesSince(statistics))};
+}
+
+// Since the last look that is long enough ago; remembers this one if so.
+StatusRates AdminPages::RatesSince(const StatisticList& statistics) {
+  const auto now = std::chrono::steady_clock::now();
+  if (looked_at_.has_value() && now - *looked_at_ < kRateTimeMin) return rates_;
+  if (looked_at_.has_value()) {
+    rates_ =
+        RatesBetween(seen_, statistics, std::chrono::duration<double>(now - *looked_at_).count());
+  }
+  looked_at_ = now;
+  seen_ = statistics;
+  return rates_;
+}
+
+}  // namespace kvd

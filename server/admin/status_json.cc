@@ -1,0 +1,45 @@
+#include "server/admin/status_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/time/time.h"
+
+namespace kvd {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kExactMax = uint64_t{1} << 53;  // what every reader of JSON has as a number
+
+Json ValueOf(const Statistic& row) {
+  if (row.kind == StatisticKind::kText) return row.text;
+  if (row.number >= kExactMax) return row.ValueText();
+  return row.number;
+}
+
+}  // namespace
+
+std::string UtcText(int64_t unix_us) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMicros(unix_us), absl::UTCTimeZone());
+}
+
+std::string StatusJson(const StatisticList& statistics, const std::vector<AdminSession>& sessions) {
+  Json values = Json::object();
+  for (const Statistic& row : statistics.rows()) {
+    if (!row.name.empty()) values[std::string(row.name)] = ValueOf(row);
+  }
+  Json rows = Json::array();
+  for (const AdminSession& session : sessions) {
+    rows.push_back({{"id", session.id},
+                    {"name", session.name},
+                    {"transport", session.transport},
+                    {"address", session.address},
+                    {"key", session.key_name.empty() ? Json() : Json(session.key_name)},
+                    {"role", session.role},
+                    {"since", UtcText(session.since_unix_us)}});
+  }
+  const Json status{{"statistics", std::move(values)}, {"sessions", std::move(rows)}};
+  return status.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace kvd

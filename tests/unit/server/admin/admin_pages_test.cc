@@ -1,0 +1,140 @@
+#include "server/admin/admin_pages.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/test.h"
+
+namespace kvd::test {
+namespace {
+
+StatisticList SomeStatistics() {
+  StatisticList list;
+  list.Text("version", "1.2", {.name = "kvd_build_info", .help = "Which.", .label = "version"});
+  list.Gauge("incarnation", uint64_t{1} << 60);
+  list.Gauge("memory_bytes", 1000);
+  list.Gauge("free_bytes", 250,
+             {.name = "kvd_region_bytes", .help = "Use.", .label = "use", .label_value = "free"});
+  list.Gauge("items", 1234567, {.help = "Items."});
+  return list;
+}
+
+AdminSource SourceOf(std::vector<AdminSession> sessions = {}) {
+  return {.statistics = SomeStatistics, .sessions = [sessions] { return sessions; }};
+}
+
+AdminReply Get(AdminPages& pages, std::string_view path) {
+  return pages.Answer({.method = "GET", .path = path, .accept = {}, .host = {}});
+}
+
+}  // namespace
+
+TEST_CASE("Admin pages: ready only while kvd serves, alive all the time, and the reason is said") {
+  AdminPages pages({.reason = "kvd is starting"});
+  CHECK(Get(pages, "/livez").status == 200);
+  CHECK(Get(pages, "/livez").body == "ok\n");
+  for (const char* path : {"/readyz", "/metrics", "/status.json", "/"}) {
+    CAPTURE(path);
+    CHECK(Get(pages, path).status == 503);
+    CHECK_THAT(Get(pages, path).body, Catch::Contains("kvd is starting"));
+  }
+  pages.SetServing(SourceOf());
+  for (const char* path : {"/livez", "/readyz", "/metrics", "/status.json", "/", "/style.css"}) {
+    CAPTURE(path);
+    CHECK(Get(pages, path).status == 200);
+  }
+  pages.SetNotServing("kvd is <shutting> down");
+  CHECK(Get(pages, "/livez").status == 200);
+  CHECK(Get(pages, "/readyz").status == 503);
+  CHECK(Get(pages, "/readyz").body == "not ready: kvd is <shutting> down\n");
+  CHECK_THAT(Get(pages, "/").body, Catch::Contains("kvd is &lt;shutting&gt; down"));
+}
+
+TEST_CASE("Admin pages: only GET and HEAD, and only what there is") {
+  AdminPages pages({});
+  pages.SetServing(SourceOf());
+  for (const char* method : {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", ""}) {
+    CAPTURE(method);
+    const AdminReply reply =
+        pages.Answer({.method = method, .path = "/metrics", .accept = {}, .host = {}});
+    CHECK(reply.status == 405);
+    CHECK(reply.allows_only_get);
+  }
+  CHECK(pages.Answer({.method = "HEAD", .path = "/metrics", .accept = {}, .host = {}}).status ==
+        200);
+  for (const char* path : {"", "/metrics/", "/metricsx", "//", "/../etc/passwd", "/Livez"}) {
+    CAPTURE(path);
+    CHECK(Get(pages, path).status == 404);
+  }
+}
+
+TEST_CASE(
+    "Admin pages: on a loopback address nobody is answered who asks for another host by name") {
+  AdminPages pages({});
+  AdminPages open_pages({.reason = {}, .only_this_host = false});
+  const auto status_of = [](AdminPages& asked, std::string_view host) {
+    return asked.Answer({.method = "GET", .path = "/livez", .accept = {}, .host = host}).status;
+  };
+  for (const char* host :
+       {"", "localhost", "localhost:7712", "127.0.0.1:1", "10.0.0.1", "[::1]:80"}) {
+    CAPTURE(host);
+    CHECK(status_of(pages, host) == 200);
+  }
+  for (const char* host :
+       {"evil.example:7712", "localhost.evil.example", "127.0.0.1.evil.example"}) {
+    CAPTURE(host);
+    CHECK(status_of(pages, host) == 421);
+    CHECK(status_of(open_pages, host) == 200);
+  }
+}
+
+TEST_CASE("Admin pages: what a client calls itself does nothing to the page and to the JSON") {
+  const std::string evil = "<script>alert('\"&')</script>\xff\n";
+  AdminPages pages({});
+  pages.SetServing(SourceOf({{.id = 7,
+                              .name = evil,
+                              .transport = "shm",
+                              .address = "/run/kvd.sock",
+                              .key_name = "",
+                              .role = "read-write",
+                              .since_unix_us = 1'000'000'000'000'000}}));
+  const std::string page = Get(pages, "/").body;
+  CHECK_THAT(page, !Catch::Contains("<script"));
+  CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
+                                   "\\xff\\x0a</td><td>shm</td><td>/run/kvd.sock</td>"));
+  CHECK_THAT(page, Catch::Contains("2001-09-09T01:46:40Z"));
+  const auto json = nlohmann::json::parse(Get(pages, "/status.json").body);
+  const auto& session = json["sessions"][0];
+  CHECK(session["name"] == "<script>alert('\"&')</script>\xef\xbf\xbd\n");
+  CHECK(session["key"].is_null());
+  CHECK(session["role"] == "read-write");
+  CHECK(session["since"] == "2001-09-09T01:46:40Z");
+  CHECK(json["statistics"]["items"] == 1234567);
+  CHECK(json["statistics"]["incarnation"] == "1152921504606846976");
+  CHECK(json["statistics"]["version"] == "1.2");
+}
+
+TEST_CASE("Admin pages: the page loads nothing, runs nothing, refreshes itself and draws memory") {
+  AdminPages pages({});
+  pages.SetServing(SourceOf());
+  const std::string page = Get(pages, "/").body;
+  CHECK_THAT(page, Catch::Contains("http-equiv=\"refresh\""));
+  CHECK_THAT(page, Catch::Contains("1,234,567"));
+  CHECK_THAT(page, Catch::Contains("<rect class=\"free\" x=\"0.00\" y=\"0\" width=\"250.00\""));
+  for (const char* text : {"http://", "https://", "src=", "style=", "<script", "onload"}) {
+    CAPTURE(text);
+    CHECK_THAT(page, !Catch::Contains(text));
+    CHECK_THAT(Get(pages, "/style.css").body, !Catch::Contains(text));
+  }
+}
+
+TEST_CASE("Admin pages: a page of very many sessions stays short, and says where all are") {
+  AdminPages pages({});
+  pages.SetServing(SourceOf(std::vector<AdminSession>(100'000)));
+  const std::string page = Get(pages, "/").body;
+  CHECK(page.size() < 100'000);
+  CHECK_THAT(page, Catch::Contains("and 99800 more"));
+}
+
+}  // namespace kvd::test
