@@ -229,8 +229,8 @@ const std::vector<Flag>& Flags() {
          return SetNumber(v, 0, 1'000'000, o.handshakes_per_second);
        }},
       {"max_pull_bytes", 0, "BYTES",
-       "of long values that one client may have on their way to kvd at once; 0: no limit but its "
-       "credits",
+       "of long values that one client may have on their way to kvd at once; suffixes k, m, g, t; "
+       "0: no limit but its credits",
        "0",
        [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.max_pull_bytes); }},
       {"idle_timeout", 0, "SECONDS",
