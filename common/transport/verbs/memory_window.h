@@ -20,8 +20,7 @@ class MemoryWindow {
   // ResourceExhausted: the device has no more.
   static absl::StatusOr<std::unique_ptr<MemoryWindow>> Create(std::shared_ptr<ProtectionDomain> pd);
 
-  // Goes before the memory region that it is bound to; its queue pair may be there still, if it is
-  // in error.
+  // Goes before the memory region that it is bound to, and before its queue pair.
   ~MemoryWindow();
   MemoryWindow(const MemoryWindow&) = delete;
   MemoryWindow& operator=(const MemoryWindow&) = delete;

@@ -54,6 +54,7 @@ QueuePair::QueuePair(QueuePairOptions options, ibv_qp* qp, uint32_t inline_bytes
 
 void QueuePair::Destroy() {
   const std::lock_guard lock(mutex_);
+  window_.reset();
   if (ibv_qp* qp = std::exchange(qp_, nullptr)) ibv_destroy_qp(qp);
 }
 
@@ -106,6 +107,11 @@ absl::Status QueuePair::GrantRemoteRead() {
   // The attributes are always right; what is wrong is the state, since the peer has gone meanwhile.
   return absl::UnavailableError(
       absl::StrCat("the connection ended while it was made: ", granted.message()));
+}
+
+void QueuePair::Keep(std::unique_ptr<MemoryWindow> window) {
+  const std::lock_guard lock(mutex_);
+  window_ = std::move(window);
 }
 
 void QueuePair::ToError() {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/transport/verbs/completion_queue.h"
+#include "common/transport/verbs/memory_window.h"
 #include "common/transport/verbs/rdma_context.h"
 
 namespace kvd::verbs {
@@ -73,6 +74,12 @@ class QueuePair {
   // Lets the peer READ what its keys cover. On a connected queue pair.
   absl::Status GrantRemoteRead();
 
+  // The window by which the peer reads, to be bound by a request of this queue pair. It goes before
+  // the queue pair does: a device may wait for that, with the queue pair's destruction, for long.
+  void Keep(std::unique_ptr<MemoryWindow> window);
+  // Null: there is none. Not while another thread destroys the queue pair.
+  const MemoryWindow* window() const { return window_.get(); }
+
   // Flushes whatever is posted. Harmless if it has failed already.
   void ToError();
 
@@ -84,6 +91,7 @@ class QueuePair {
 
   QueuePairOptions options_;
   std::mutex mutex_;  // of control calls
+  std::unique_ptr<MemoryWindow> window_;
   ibv_qp* qp_;
   uint32_t number_;
   uint32_t inline_bytes_max_;

@@ -183,8 +183,8 @@ void VerbsAcceptor::Admit(Connection& connection, ChannelId channel) {
       dialogue.Refuse(WelcomeStatus::kFull, ToStd(window.status().message()));
       return Refuse(connection, channel, dialogue.welcome(), window.status());
     }
-    admitted.window = *std::move(window);
-    welcome.region_key = admitted.window->rkey();
+    welcome.region_key = (*window)->rkey();
+    connection.qp->Keep(*std::move(window));
   }
   if (const absl::Status granted = connection.endpoint->GrantCredits(welcome.credits);
       !granted.ok()) {

@@ -22,7 +22,6 @@
 #include "common/layout/hello.h"
 #include "common/admission/admitted_session.h"
 #include "common/transport/server_endpoint.h"
-#include "common/transport/verbs/memory_window.h"
 #include "common/transport/verbs/queue_pair.h"
 #include "common/transport/verbs/send_queue.h"
 
@@ -92,7 +91,7 @@ struct VerbsServerChannel {
   Hello hello{};
   PeerIdentity peer;
   AdmittedSession admitted;
-  std::unique_ptr<MemoryWindow> window;  // by which the peer reads; null: by the region's key
+  uint32_t window_key = 0;  // by which the peer reads; 0: by the region's key
   std::deque<PullJob> pulls;  // in the order in which they were asked for
 };
 

@@ -62,7 +62,6 @@ class VerbsServerEndpoint final : public ServerEndpoint {
     Hello hello{};
     PeerIdentity peer;
     AdmittedSession session;
-    std::unique_ptr<MemoryWindow> window = nullptr;  // to be bound before Welcome is sent
   };
 
   static absl::StatusOr<std::unique_ptr<VerbsServerEndpoint>> Create(const Options& options);

@@ -190,10 +190,11 @@ void VerbsServerEndpoint::DoAdmit(Channel& channel, Admitted admitted, Batch& ba
   channel.hello = admitted.hello;
   channel.peer = std::move(admitted.peer);
   channel.admitted = std::move(admitted.session);
-  channel.window = std::move(admitted.window);
   // Executed before Welcome is sent, in the order of the queue.
-  if (channel.window != nullptr)
-    channel.sends.AddBind(*channel.window, options_.device->region, kMarkerCookie);
+  if (const MemoryWindow* const window = channel.qp->window(); window != nullptr) {
+    channel.window_key = window->rkey();
+    channel.sends.AddBind(*window, options_.device->region, kMarkerCookie);
+  }
   channel.credits = admitted.welcome.credits;
   channel.granted += channel.credits;
   channel.heard = true;

@@ -26,8 +26,8 @@ void VerbsServerEndpoint::BeginClose(Channel& channel, const absl::Status& cause
   closing_.push_back(channel.id);
   // Who is sent away reads nothing more, also if it does not listen. Others are told first: the end
   // of its window would end the connection of a client that reads.
-  if (channel.window != nullptr && absl::IsPermissionDenied(cause) && channel.sends.room() > 2)
-    channel.sends.AddInvalidate(channel.window->rkey(), kMarkerCookie);
+  if (channel.window_key != 0 && absl::IsPermissionDenied(cause) && channel.sends.room() > 2)
+    channel.sends.AddInvalidate(channel.window_key, kMarkerCookie);
   const CloseNotice notice = MakeCloseNotice(cause);
   if (tell && QueueMessage(channel, static_cast<uint8_t>(MessageKind::kClose),
                            FrameParts{std::as_bytes(std::span(&notice, 1)), {}, {}})
