@@ -104,7 +104,6 @@ void Poller::Join() {
 void Poller::Run() {
   now_ns_ = clock_.NowMonotonicNs();
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]] TakeOrders();
     if (Step()) {
       idle_since_ns_ = 0;
       idle_rounds_ = 0;
@@ -116,7 +115,6 @@ void Poller::Run() {
 }
 
 bool Poller::Turn() {
-  TakeOrders();
   if (Step()) return true;
   now_ns_ = clock_.NowMonotonicNs();
   Housekeeping();
@@ -131,6 +129,7 @@ void Poller::Unserved(ChannelId channel) {
 }
 
 bool Poller::Step() {
+  if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]] TakeOrders();
   const size_t count = endpoint_.Poll(events_);
   for (const ServerEvent& event : std::span(events_).first(count)) {
     Guard(event.channel, [&] { Handle(event); });
