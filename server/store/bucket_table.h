@@ -14,7 +14,7 @@
 
 #include "common/layout/bucket.h"
 #include "common/layout/units.h"
-#include "server/store/counter.h"
+#include "common/base/counter.h"
 #include "server/store/region.h"
 
 namespace kvd {

@@ -25,7 +25,7 @@
 #include "absl/status/status.h"
 #include "common/base/random.h"
 #include "common/layout/units.h"
-#include "server/store/counter.h"
+#include "common/base/counter.h"
 #include "server/store/page_allocator.h"
 #include "server/store/size_classes.h"
 

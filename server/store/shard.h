@@ -20,7 +20,7 @@
 #include "server/store/access_stamps.h"
 #include "server/store/bucket_chain.h"
 #include "server/store/bucket_table.h"
-#include "server/store/counter.h"
+#include "common/base/counter.h"
 #include "server/store/eviction_pool.h"
 #include "server/store/expiry_hints.h"
 #include "server/store/heap.h"

@@ -173,7 +173,7 @@ class BenchRun {
     for (size_t i = 0; i < kOperations; ++i) {
       // With several sizes, of all of them: each has its own file.
       for (const Report::Run& run : report_.runs) {
-        const Histogram& times = run.result.sum.times[i];
+        const LatencyHistogram& times = run.result.sum.times[i];
         if (times.count() == 0) continue;
         const std::string size =
             report_.options.all_sizes ? absl::StrCat(".", run.workload.value_sizes.text()) : "";

@@ -71,7 +71,7 @@ class FloorRun {
   }
 
   void Latency(const std::string& program, uint64_t bytes, Operation operation, double times) {
-    const Histogram& times_of = result_.sum.times[static_cast<size_t>(operation)];
+    const LatencyHistogram& times_of = result_.sum.times[static_cast<size_t>(operation)];
     if (times_of.count() == 0) return;
     if (const auto done = RunProgram(program, bytes)) {
       floor_.lines.push_back({absl::StrCat(times == 1 ? "" : "2 x ", program, " ", bytes, " B"),

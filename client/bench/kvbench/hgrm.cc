@@ -14,7 +14,7 @@ double Us(uint64_t ns) { return Us(static_cast<double>(ns)); }
 
 }  // namespace
 
-std::string HgrmText(const Histogram& histogram) {
+std::string HgrmText(const LatencyHistogram& histogram) {
   std::string text = absl::StrFormat("%12s %14s %10s %14s\n\n", "Value", "Percentile", "TotalCount",
                                      "1/(1-Percentile)");
   double part = 0;
@@ -34,8 +34,8 @@ std::string HgrmText(const Histogram& histogram) {
   absl::StrAppendFormat(&text, "#[Max     = %12.3f, Total count    = %12d]\n", Us(histogram.max()),
                         histogram.count());
   absl::StrAppendFormat(&text, "#[Buckets = %12d, SubBuckets     = %12d]\n",
-                        Histogram::kExponentMax - Histogram::kSubBits + 1,
-                        2 << Histogram::kSubBits);
+                        LatencyHistogram::kExponentMax - LatencyHistogram::kSubBits + 1,
+                        2 << LatencyHistogram::kSubBits);
   return text;
 }
 

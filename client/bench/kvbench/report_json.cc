@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 double Us(uint64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-Json TimesJson(const Histogram& times) {
+Json TimesJson(const LatencyHistogram& times) {
   Json json = {{"timed", times.count()},
                {"min", Us(times.min())},
                {"mean", times.Mean() / 1e3},

@@ -104,7 +104,7 @@ std::string TableRows(const Report::Run& run) {
   const Tally& sum = run.result.sum;
   for (size_t i = 0; i < kOperations; ++i) {
     if (sum.operations[i] == 0) continue;
-    const Histogram& times = sum.times[i];
+    const LatencyHistogram& times = sum.times[i];
     const double rate = Per(sum.operations[i], 1) / run.result.seconds;
     absl::StrAppendFormat(
         &text,

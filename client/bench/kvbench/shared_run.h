@@ -11,9 +11,9 @@
 
 #include "absl/status/status.h"
 #include "client/bench/kvbench/acknowledged_counter.h"
-#include "client/bench/kvbench/histogram.h"
 #include "client/bench/kvbench/mix.h"
 #include "client/kv_client.h"
+#include "common/base/latency_histogram.h"
 #include "common/base/string_view.h"
 
 namespace kvd::bench {
@@ -30,7 +30,7 @@ struct RunControl {
 // What one client has done since it began to measure. Operations are counted by the key, batches as
 // well.
 struct Tally {
-  std::array<Histogram, kOperations> times;
+  std::array<LatencyHistogram, kOperations> times;
   std::array<uint64_t, kOperations> operations{};
   uint64_t bytes_read = 0;  // of values
   uint64_t bytes_written = 0;

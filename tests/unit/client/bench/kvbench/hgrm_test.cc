@@ -11,7 +11,7 @@ namespace kvd::bench {
 namespace {
 
 TEST_CASE("Hgrm: a few values, as HdrHistogram prints them") {
-  const auto histogram = std::make_unique<Histogram>();
+  const auto histogram = std::make_unique<LatencyHistogram>();
   for (const int64_t ns : {100, 100, 200, 250}) histogram->Add(ns);
   CHECK(HgrmText(*histogram) ==
         "       Value     Percentile TotalCount 1/(1-Percentile)\n"
@@ -34,7 +34,7 @@ TEST_CASE("Hgrm: a few values, as HdrHistogram prints them") {
 }
 
 TEST_CASE("Hgrm: values and counts only grow, and the last line counts all") {
-  const auto histogram = std::make_unique<Histogram>();
+  const auto histogram = std::make_unique<LatencyHistogram>();
   Random random(6);
   for (int i = 0; i < 100'000; ++i) histogram->Add(static_cast<int64_t>(random.Uniform(1'000'000)));
   std::istringstream lines(HgrmText(*histogram));
@@ -61,7 +61,7 @@ TEST_CASE("Hgrm: values and counts only grow, and the last line counts all") {
 }
 
 TEST_CASE("Hgrm: nothing at all") {
-  CHECK(HgrmText(Histogram()).find("Total count    =            0]") != std::string::npos);
+  CHECK(HgrmText(LatencyHistogram()).find("Total count    =            0]") != std::string::npos);
 }
 
 }  // namespace

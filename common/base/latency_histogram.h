@@ -2,37 +2,48 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-namespace kvd::bench {
+#include "common/base/counter.h"
+
+namespace kvd {
 
 // Log-linear as HdrHistogram's: below 256 ns every value has a count of its own, above it each
 // power of two is divided into 128, so that what is reported is too large by less than 0.8 %. Up to
 // 2^41 ns (36 minutes); what is above counts there, and only its maximum is exact. 36 KiB, all
-// zeros at the beginning, so it may lie in fresh shared memory. One writer.
-class Histogram {
+// zeros at the beginning, so it may lie in fresh shared memory.
+//
+// One thread writes. Any other may read: a copy, or what was merged, is consistent in itself but
+// for its mean and deviation, which may lack the latest values. Nothing here locks or allocates.
+class LatencyHistogram {
  public:
   static constexpr int kSubBits = 7;
   static constexpr int kExponentMax = 40;
   static constexpr size_t kCells = static_cast<size_t>(kExponentMax - kSubBits + 2) << kSubBits;
 
+  LatencyHistogram() = default;
+  LatencyHistogram(const LatencyHistogram& other) { Merge(other); }
+  LatencyHistogram& operator=(const LatencyHistogram& other);
+
   void Add(int64_t ns) {
     const uint64_t value = ns > 0 ? static_cast<uint64_t>(ns) : 0;
-    ++cells_[CellOf(value)];
-    ++count_;
-    sum_ += static_cast<double>(value);
-    sum_of_squares_ += static_cast<double>(value) * static_cast<double>(value);
-    min_plus_1_ = count_ == 1 || value + 1 < min_plus_1_ ? value + 1 : min_plus_1_;
-    max_ = value > max_ ? value : max_;
+    cells_[CellOf(value)].Add(1);
+    sum_.Add(value);
+    AddToSquares(static_cast<double>(value) * static_cast<double>(value));
+    if (min_plus_1_.get() == 0 || value < min_plus_1_.get() - 1) min_plus_1_.Set(value + 1);
+    if (value > max_.get()) max_.Set(value);
+    count_.Add(1);
   }
 
-  void Merge(const Histogram& other);
-  void Clear() { *this = Histogram(); }
+  void Merge(const LatencyHistogram& other);
+  void Clear();
 
-  uint64_t count() const { return count_; }
-  uint64_t min() const { return count_ == 0 ? 0 : min_plus_1_ - 1; }
-  uint64_t max() const { return max_; }
+  uint64_t count() const { return count_.get(); }
+  uint64_t min() const { return min_plus_1_.get() == 0 ? 0 : min_plus_1_.get() - 1; }
+  uint64_t max() const { return max_.get(); }
+  uint64_t sum() const { return sum_.get(); }  // ns
   double Mean() const;
   double StandardDeviation() const;
 
@@ -56,12 +67,17 @@ class Histogram {
   }
   static uint64_t HighestOf(size_t cell);
 
-  std::array<uint64_t, kCells> cells_{};
-  uint64_t count_ = 0;
-  uint64_t min_plus_1_ = 0;
-  uint64_t max_ = 0;
-  double sum_ = 0;
-  double sum_of_squares_ = 0;
+  void AddToSquares(double square) {
+    sum_of_squares_.store(sum_of_squares_.load(std::memory_order_relaxed) + square,
+                          std::memory_order_relaxed);
+  }
+
+  std::array<Counter, kCells> cells_{};
+  Counter count_;
+  Counter min_plus_1_;  // 0: there are no values
+  Counter max_;
+  Counter sum_;
+  std::atomic<double> sum_of_squares_{0};
 };
 
-}  // namespace kvd::bench
+}  // namespace kvd
