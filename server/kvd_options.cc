@@ -89,6 +89,29 @@ absl::Status SetBucket(const std::string& text, uint32_t& bucket_bytes) {
   return absl::OkStatus();
 }
 
+absl::Status SetNode(const std::string& text, int& node) {
+  uint32_t number = 0;
+  if (text == "auto") {
+    node = PlacementWish::kAuto;
+  } else if (text == "off") {
+    node = PlacementWish::kOff;
+  } else if (SetNumber(text, 0, 1023, number).ok()) {
+    node = static_cast<int>(number);
+  } else {
+    return Bad("auto, off, or a node's number");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetCpus(const std::string& text, std::vector<int>& cpus) {
+  cpus.clear();
+  if (text.empty()) return absl::OkStatus();
+  absl::StatusOr<std::vector<int>> parsed = ParseCpuList(text);
+  if (!parsed.ok()) return parsed.status();
+  cpus = *std::move(parsed);
+  return absl::OkStatus();
+}
+
 absl::Status SetListen(const std::string& text, std::string& listen) {
   if (!text.empty() && !verbs::ParseHostPort(text).ok()) {
     return Bad("ADDRESS:PORT such as 10.0.0.1:7711, or [ADDRESS]:PORT for IPv6");
@@ -150,7 +173,8 @@ const std::vector<Flag>& Flags() {
          return set;
        }},
       {"rdma_windows", 0, "POLICY",
-       "how RDMA clients read: prefer (each by a memory window of its own, if the device has them), "
+       "how RDMA clients read: prefer (each by a memory window of its own, if the device has "
+       "them), "
        "require, or off (all by one key)",
        "prefer",
        [](KvdOptions& o, const std::string& v) {
@@ -174,8 +198,7 @@ const std::vector<Flag>& Flags() {
          return absl::OkStatus();
        }},
       {"insecure", 0, nullptr,
-       "serve RDMA clients without --keys: whoever reaches --listen reads and writes",
-       "",
+       "serve RDMA clients without --keys: whoever reaches --listen reads and writes", "",
        [](KvdOptions& o, const std::string&) {
          o.insecure = true;
          return absl::OkStatus();
@@ -191,6 +214,13 @@ const std::vector<Flag>& Flags() {
        [](KvdOptions& o, const std::string& v) {
          return SetNumber(v, 0, 1'000'000, o.poll_spin_us);
        }},
+      {"numa_node", 0, "NODE",
+       "NUMA node of memory and pollers: auto (the RDMA device's, and others' memory when it runs "
+       "out), off, or a number (that node alone)",
+       "auto", [](KvdOptions& o, const std::string& v) { return SetNode(v, o.numa_node); }},
+      {"poller_cpus", 0, "LIST", "a processor for each poller, such as 2,3 or 8-11",
+       "all of the node",
+       [](KvdOptions& o, const std::string& v) { return SetCpus(v, o.poller_cpus); }},
       {"hugepages", 0, "POLICY", "prefer, require or off", "prefer",
        [](KvdOptions& o, const std::string& v) {
          return SetEnum(v,
@@ -217,7 +247,8 @@ const std::vector<Flag>& Flags() {
          return SetNumber(v, 1, kClientsMax, o.max_clients);
        }},
       {"max_clients_per_address", 0, "N",
-       "of them from one address (over shared memory: of one user), but for kvd's own user and root; "
+       "of them from one address (over shared memory: of one user), but for kvd's own user and "
+       "root; "
        "0: no limit",
        "0",
        [](KvdOptions& o, const std::string& v) {
@@ -231,8 +262,7 @@ const std::vector<Flag>& Flags() {
       {"max_pull_bytes", 0, "BYTES",
        "of long values that one client may have on their way to kvd at once; suffixes k, m, g, t; "
        "0: no limit but its credits",
-       "0",
-       [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.max_pull_bytes); }},
+       "0", [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.max_pull_bytes); }},
       {"idle_timeout", 0, "SECONDS",
        "ends sessions that have sent nothing for so long; reading is not sending; 0: never", "0",
        [](KvdOptions& o, const std::string& v) {

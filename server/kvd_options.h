@@ -13,6 +13,7 @@
 #include "common/layout/units.h"
 #include "common/transport/verbs/verbs_target.h"
 #include "common/transport/verbs/window_policy.h"
+#include "server/placement.h"
 #include "server/poller/poller.h"
 #include "server/store/region_options.h"
 
@@ -32,7 +33,7 @@ struct KvdOptions {
   std::string listen;  // ADDRESS:PORT for RDMA; empty: none
   std::string device;  // RDMA device; empty: the one with the address
   VerbsConnectMode connect = VerbsConnectMode::kCm;
-  int gid_index = -1;     // with kTcp; -1: chosen
+  int gid_index = -1;  // with kTcp; -1: chosen
   WindowPolicy rdma_windows = WindowPolicy::kPrefer;
   bool insecure = false;   // lets --listen serve whoever reaches the address
   std::string keys_path;   // key file; empty: none
@@ -40,6 +41,8 @@ struct KvdOptions {
   uint32_t pollers = 1;
   PollMode poll = PollMode::kAdaptive;
   uint32_t poll_spin_us = 50;
+  int numa_node = PlacementWish::kAuto;  // as PlacementWish has it, and so poller_cpus
+  std::vector<int> poller_cpus;
   HugepagePolicy hugepages = HugepagePolicy::kPrefer;
   uint64_t max_value_bytes = uint64_t{64} << 20;
   bool max_value_given = false;

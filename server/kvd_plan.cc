@@ -12,6 +12,7 @@
 #include "common/base/units.h"
 #include "common/transport/shm/unix_socket.h"
 #include "common/transport/verbs/address.h"
+#include "server/store/numa_memory.h"
 #include "server/store/region.h"
 #include "server/store/region_memory.h"
 
@@ -25,7 +26,9 @@ constexpr uint64_t kDescriptorsOfKvd = 64;
 
 std::string Bytes(uint64_t bytes) { return FormatBytes(bytes); }
 
-absl::Status CheckMemory(const KvdOptions& options) {
+absl::Status CheckMemory(const KvdPlan& plan) {
+  const KvdOptions& options = plan.options;
+  const int node = plan.placement.strict ? plan.placement.node : -1;
   const uint64_t minimum = Region::MinimumBytes(options.pollers);
   if (options.memory_bytes < minimum) {
     const std::string meant =
@@ -40,14 +43,15 @@ absl::Status CheckMemory(const KvdOptions& options) {
   const MachineMemory machine = ReadMachineMemory();
   // Hugepages of the kernel's pool are no part of what is available otherwise.
   const bool in_hugepages =
-      options.hugepages != HugepagePolicy::kOff && CheckHugepages(options.memory_bytes).ok();
+      options.hugepages != HugepagePolicy::kOff && CheckHugepages(options.memory_bytes, node).ok();
+  if (!in_hugepages && node >= 0) KVD_RETURN_IF_ERROR(CheckNodeMemory(options.memory_bytes, node));
   if (!in_hugepages && machine.total_bytes != 0 && options.memory_bytes > machine.usable_bytes()) {
     return absl::FailedPreconditionError(
         absl::StrCat("--memory=", options.memory_bytes, " (", Bytes(options.memory_bytes),
                      ") is more than this machine can give; ", machine.Describe()));
   }
   // What the start would find out a little later.
-  return options.hugepages == HugepagePolicy::kRequire ? CheckHugepages(options.memory_bytes)
+  return options.hugepages == HugepagePolicy::kRequire ? CheckHugepages(options.memory_bytes, node)
                                                        : absl::OkStatus();
 }
 
@@ -90,12 +94,46 @@ verbs::HugepageNeed NeedOf(HugepagePolicy policy) {
   return verbs::HugepageNeed::kRequired;
 }
 
-void CheckMachine(KvdPlan& plan) {
+// The device that --listen will be served by, as far as that is known beforehand; null: it is not.
+const verbs::DeviceFacts* DeviceOf(const KvdOptions& options, const verbs::LocalFacts& facts) {
+  if (options.listen.empty()) return nullptr;
+  const absl::StatusOr<verbs::HostPort> listen = verbs::ParseHostPort(options.listen);
+  const std::string address = listen.ok() ? listen->host.substr(0, listen->host.find('%')) : "";
+  for (const verbs::DeviceFacts& device : facts.listing.devices) {
+    if (device.name == options.device) return &device;
+    if (!options.device.empty()) continue;
+    for (const verbs::PortFacts& port : device.ports) {
+      for (const verbs::GidFacts& gid : port.gids) {
+        if (gid.address == address) return &device;
+      }
+    }
+  }
+  return nullptr;
+}
+
+absl::Status PlaceKvd(KvdPlan& plan, const verbs::LocalFacts& machine) {
+  const KvdOptions& options = plan.options;
+  NumaFacts facts = GatherNumaFacts();
+  if (const verbs::DeviceFacts* const device = DeviceOf(options, machine); device != nullptr) {
+    facts.device = device->name;
+    facts.device_node = device->numa_node;
+  }
+  KVD_ASSIGN_OR_RETURN(plan.placement, Place({.node = options.numa_node,
+                                              .poller_cpus = options.poller_cpus,
+                                              .pollers = options.pollers,
+                                              .memory_bytes = options.memory_bytes},
+                                             facts));
+  plan.warnings.insert(plan.warnings.end(), plan.placement.warnings.begin(),
+                       plan.placement.warnings.end());
+  return absl::OkStatus();
+}
+
+void CheckMachine(KvdPlan& plan, const verbs::LocalFacts& facts) {
   verbs::LocalNeeds needs;
   needs.memory_bytes = plan.options.memory_bytes;
   needs.buffers_bytes = kRdmaBuffersBytes;
   needs.hugepages = NeedOf(plan.options.hugepages);
-  const verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  needs.numa_node = plan.placement.strict ? plan.placement.node : -1;
   const bool listening = !plan.options.listen.empty();
   needs.rdma_required = listening;
   needs.device = plan.options.device;
@@ -178,7 +216,9 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
   KVD_RETURN_IF_ERROR(CheckTransports(options));
   KVD_RETURN_IF_ERROR(LoadKeys(plan));
   KVD_RETURN_IF_ERROR(CheckAdmin(plan));
-  KVD_RETURN_IF_ERROR(CheckMemory(options));
+  const verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  KVD_RETURN_IF_ERROR(PlaceKvd(plan, facts));
+  KVD_RETURN_IF_ERROR(CheckMemory(plan));
   KVD_RETURN_IF_ERROR(SettleMaxValue(plan.options));
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (options.pollers > cores) {
@@ -192,7 +232,7 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
     plan.options.poll_spin_us = 0;  // nobody could make progress meanwhile
   }
   WarnOfDescriptors(options, plan.warnings);
-  CheckMachine(plan);
+  CheckMachine(plan, facts);
   return plan;
 }
 
@@ -217,7 +257,8 @@ std::string DescribePlan(const KvdPlan& plan) {
                          ", connect ", NameOf(o.connect)),
       "\n", "pollers: ", o.pollers, ", ", NameOf(o.poll),
       o.poll == PollMode::kAdaptive ? absl::StrCat(", spinning ", o.poll_spin_us, " us") : "", "\n",
-      "admits: ", DescribeAccess(plan), "\n", "largest value: ", Bytes(o.max_value_bytes), "\n",
+      "NUMA: ", Describe(plan.placement), "\n", "admits: ", DescribeAccess(plan), "\n",
+      "largest value: ", Bytes(o.max_value_bytes), "\n",
       "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n",
       "clients: at most ", o.max_clients, "\n", "bucket: ", Bytes(o.bucket_bytes), "\n",
       "admin endpoint: ", plan.admin.has_value() ? plan.admin->ToText() : "none", "\n");

@@ -24,6 +24,7 @@ struct KvdPlan {
   std::vector<verbs::CheckResult> checks;
   // Why RDMA is not up, for as long as it is not.
   std::string rdma_note;
+  Placement placement;  // on which NUMA node, and on which processors
   // Why --listen cannot be, as far as that is known beforehand, and what to do. Empty: nothing is
   // known against it.
   std::string cannot_listen;

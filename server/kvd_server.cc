@@ -14,8 +14,7 @@ namespace kvd {
 
 absl::StatusOr<std::unique_ptr<KvdServer>> KvdServer::Start(const KvdPlan& plan, Log log,
                                                             StopAsked stop_asked) {
-  std::unique_ptr<KvdServer> server(
-      new KvdServer(plan, std::move(log), std::move(stop_asked)));
+  std::unique_ptr<KvdServer> server(new KvdServer(plan, std::move(log), std::move(stop_asked)));
   KVD_RETURN_IF_ERROR(server->Start());
   return server;
 }
@@ -30,8 +29,9 @@ absl::Status KvdServer::Start() {
   // The socket first: a second kvd must not take gigabytes before it finds out that it is one.
   std::optional<SocketClaim> claim;
   if (!plan_.options.shm_path.empty()) {
-    KVD_ASSIGN_OR_RETURN(SocketClaim taken, SocketClaim::Take(plan_.options.shm_path,
-                                                             {.log = log_, .cancelled = stop_asked_}));
+    KVD_ASSIGN_OR_RETURN(
+        SocketClaim taken,
+        SocketClaim::Take(plan_.options.shm_path, {.log = log_, .cancelled = stop_asked_}));
     claim.emplace(std::move(taken));
   }
   KVD_RETURN_IF_ERROR(StartAdmin());
@@ -128,6 +128,8 @@ absl::Status KvdServer::MakeRegion() {
   options.hugepages = plan_.options.hugepages;
   options.bucket_bytes = plan_.options.bucket_bytes;
   options.shard_count = plan_.options.pollers;
+  options.numa_node = plan_.placement.node;
+  options.numa_strict = plan_.placement.strict;
   MemoryProgress progress(options.memory_bytes, RealClock::Get(), log_,
                           [](const std::string& line) { SdNotify("STATUS=" + line); });
   options.progress = [&progress](uint64_t done, uint64_t total) { progress.Update(done, total); };
@@ -137,6 +139,9 @@ absl::Status KvdServer::MakeRegion() {
   log_(absl::StrCat(
       "region: ", FormatBytes(region_->bytes()), " in ", NameOf(region_->page_kind()), " pages",
       fallback.empty() ? "" : absl::StrCat(" (", fallback, "; --hugepages=off silences this)")));
+  if (const std::string& note = region_->placement_note(); !note.empty()) {
+    log_(absl::StrCat("region: ", note, ": READs of it are slower"));
+  }
   return absl::OkStatus();
 }
 
@@ -173,6 +178,13 @@ absl::Status KvdServer::StartPollers() {
     pollers_.push_back(std::move(poller));
   }
   for (Poller* poller : peers_) poller->Start();
+  for (size_t i = 0; i < plan_.placement.poller_cpus.size(); ++i) {
+    const std::vector<int>& cpus = plan_.placement.poller_cpus[i];
+    const absl::Status bound = peers_[i]->RunOn(cpus);
+    if (bound.ok()) continue;
+    log_(absl::StrCat("poller ", i, " runs on any processor, not on ", CpuListText(cpus), ": ",
+                      bound.message()));
+  }
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/admission/role.h"
 #include "common/base/build_info.h"
 #include "server/kvd_server.h"
@@ -40,6 +41,8 @@ void KvdServer::AddMemory(StatisticList& list) const {
   list.Text("page_kind", NameOf(region_->page_kind()), region("page_kind"));
   const std::string& fallback = region_->page_fallback();
   list.Text("page_fallback", fallback.empty() ? "none" : fallback);
+  const int node = plan_.placement.node;
+  list.Text("numa_node", node < 0 ? "any" : absl::StrCat(node));
   list.Gauge("free_bytes", region_->free_bytes(), use("free"));
   list.Gauge("", ToBytes(region_->pages().ZoneBegin(0)), use("fixed"));
   list.Gauge("largest_free_run_bytes", region_->pages().longest_free_run_bytes(),

@@ -109,6 +109,33 @@ MachineMemory ReadMachineMemory(const std::string& root) {
   return memory;
 }
 
+NodeMemory ReadNodeMemory(int node, const std::string& root) {
+  NodeMemory memory;
+  std::ifstream file(absl::StrCat(root, "/sys/devices/system/node/node", node, "/meminfo"));
+  std::string line;
+  while (std::getline(file, line)) {
+    std::istringstream words(line);  // Node 0 MemTotal: 985464 kB
+    std::string ignored;
+    std::string name;
+    uint64_t kib = 0;
+    if (!(words >> ignored >> ignored >> name >> kib)) continue;
+    if (name == "MemTotal:") memory.total_bytes = kib * kKiB;
+    if (name == "MemFree:" || name == "Active(file):" || name == "Inactive(file):" ||
+        name == "SReclaimable:") {
+      memory.available_bytes += kib * kKiB;
+    }
+  }
+  return memory;
+}
+
+uint64_t FreeHugepagesOfNode(int node, uint64_t page_bytes, const std::string& root) {
+  uint64_t free = 0;
+  ReadNumber(absl::StrCat(root, "/sys/devices/system/node/node", node, "/hugepages/hugepages-",
+                          page_bytes / kKiB, "kB/free_hugepages"),
+             free);
+  return free;
+}
+
 uint64_t FreeHugepages(uint64_t page_bytes, const std::string& root) {
   const std::string pool =
       absl::StrCat(root, "/sys/kernel/mm/hugepages/hugepages-", page_bytes / kKiB, "kB/");

@@ -24,6 +24,16 @@ struct MachineMemory {
 // 0 and no limit.
 MachineMemory ReadMachineMemory(const std::string& root = "");
 
+// Memory of one NUMA node.
+struct NodeMemory {
+  uint64_t total_bytes = 0;      // 0: the kernel tells of no such node
+  uint64_t available_bytes = 0;  // free, or of files that the kernel can drop
+};
+NodeMemory ReadNodeMemory(int node, const std::string& root = "");
+
+// Free pages of `page_bytes` in that node's part of the kernel's pool, whoever has reserved them.
+uint64_t FreeHugepagesOfNode(int node, uint64_t page_bytes, const std::string& root = "");
+
 // Free pages of `page_bytes` in the kernel's pool, also those that it may still take beyond it
 // (overcommit).
 uint64_t FreeHugepages(uint64_t page_bytes, const std::string& root = "");

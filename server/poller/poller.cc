@@ -62,6 +62,18 @@ void Poller::Start() {
   pthread_setname_np(thread_.native_handle(), absl::StrCat("kvd-poller-", index_).c_str());
 }
 
+absl::Status Poller::RunOn(const std::vector<int>& cpus) {
+  if (cpus.empty()) return absl::InvalidArgumentError("no processors");
+  const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
+  cpu_set_t* const set = CPU_ALLOC(count);
+  const size_t bytes = CPU_ALLOC_SIZE(count);
+  CPU_ZERO_S(bytes, set);
+  for (const int cpu : cpus) CPU_SET_S(cpu, bytes, set);
+  const int error_number = pthread_setaffinity_np(thread_.native_handle(), bytes, set);
+  CPU_FREE(set);
+  return error_number == 0 ? absl::OkStatus() : ErrnoStatus(error_number, "sched_setaffinity");
+}
+
 void Poller::RequestStop() {
   // One that never started has nothing to give back, and its peers do not wait for it.
   if (!thread_.joinable()) drained_.store(true, std::memory_order_release);
@@ -129,7 +141,8 @@ void Poller::Unserved(ChannelId channel) {
 }
 
 bool Poller::Step() {
-  if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]] TakeOrders();
+  if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]]
+    TakeOrders();
   const size_t count = endpoint_.Poll(events_);
   for (const ServerEvent& event : std::span(events_).first(count)) {
     Guard(event.channel, [&] { Handle(event); });
@@ -225,9 +238,9 @@ void Poller::EndIdle() {
     session.looks_in_vain = silent ? session.looks_in_vain + 1 : 0;
     if (session.ending || session.looks_in_vain < kIdleLooks) continue;
     session.ending = true;
-    endpoint_.Close(channel, absl::UnavailableError(absl::StrCat(
-                                 "it sent nothing for ", options_.idle_ns / 1'000'000'000,
-                                 " s (--idle_timeout)")));
+    endpoint_.Close(channel, absl::UnavailableError(absl::StrCat("it sent nothing for ",
+                                                                 options_.idle_ns / 1'000'000'000,
+                                                                 " s (--idle_timeout)")));
   }
 }
 

@@ -43,8 +43,8 @@ struct PollerOptions {
   int64_t drain_ns = 2'000'000'000;  // after RequestStop, for what is under way
   OperationLimits limits;
   Geometry geometry;
-  uint64_t pull_bytes_max = 0;       // of one session, on their way at once; 0: no limit
-  int64_t idle_ns = 0;               // a session that sent nothing for so long ends; 0: never
+  uint64_t pull_bytes_max = 0;     // of one session, on their way at once; 0: no limit
+  int64_t idle_ns = 0;             // a session that sent nothing for so long ends; 0: never
   uint32_t replies_kept_max = 64;  // per client: at least the credits of a session
   // Whether a client may come back and repeat what it sent; called on any poller's thread.
   std::function<bool(uint64_t client_id)> client_known = [](uint64_t) { return true; };
@@ -81,6 +81,9 @@ class Poller {
 
   // Throws std::system_error if there is no thread to be had; what was started is stopped as ever.
   void Start();
+
+  // Once it has been started: has the thread run on these processors alone. An error of errno's.
+  absl::Status RunOn(const std::vector<int>& cpus);
 
   // One turn of the loop, for a caller that is this poller's thread instead of Start's: takes what
   // is there, without ever sleeping. False: there was nothing to do.

@@ -53,6 +53,8 @@ class Region {
   PageKind page_kind() const { return memory_.page_kind; }
   // Why page_kind() is not what was preferred, in at most 60 characters; empty if it is.
   const std::string& page_fallback() const { return memory_.fallback; }
+  // What became of options.numa_node, if it is not as wished; empty if it is.
+  const std::string& placement_note() const { return memory_.placement; }
 
   // Marks the region as served: starts the thread that the lifeline word names. Call once, when
   // everything is ready to be read; the mark goes when the region is destroyed or the process ends,

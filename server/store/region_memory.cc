@@ -14,6 +14,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/base/units.h"
+#include "server/store/numa_memory.h"
 #include "server/store/prefault.h"
 
 #if !defined(MFD_NOEXEC_SEAL)
@@ -76,6 +77,11 @@ absl::StatusOr<RegionMemory> Take(const Attempt& attempt, const RegionOptions& o
   // A core dump is for kvd's own state; the region would make it as large as the machine. Best
   // effort.
   ::madvise(base, bytes, MADV_DONTDUMP);
+  if (options.numa_node >= 0) {
+    const absl::Status bound = BindToNode(base, bytes, options.numa_node, options.numa_strict);
+    if (options.numa_strict) KVD_RETURN_IF_ERROR(bound);
+    memory.placement = std::string(ToStd(bound.message()));
+  }
   KVD_RETURN_IF_ERROR(Prefault({.base = base,
                                 .bytes = bytes,
                                 .fd = memory.fd.get(),
@@ -83,6 +89,9 @@ absl::StatusOr<RegionMemory> Take(const Attempt& attempt, const RegionOptions& o
                                 .threads = options.prefault_threads,
                                 .progress = options.progress,
                                 .cancelled = options.cancelled}));
+  if (options.numa_node >= 0 && memory.placement.empty()) {
+    memory.placement = PagesElsewhere(base, bytes, options.numa_node);
+  }
   return memory;
 }
 
@@ -91,14 +100,30 @@ bool IsLast(const absl::StatusOr<RegionMemory>& attempt) {
   return attempt.ok() || absl::IsCancelled(attempt.status());
 }
 
-bool Gigantic(uint64_t memory_bytes) {
-  return memory_bytes >= kGiganticPageBytes && memory_bytes % kGiganticPageBytes == 0 &&
-         FreeHugepages(kGiganticPageBytes) >= memory_bytes / kGiganticPageBytes;
+// Pages that a region on `node` (-1: any) can have.
+uint64_t FreePages(uint64_t page_bytes, int node) {
+  const uint64_t free = FreeHugepages(page_bytes);
+  return node < 0 ? free : std::min(free, FreeHugepagesOfNode(node, page_bytes));
 }
 
+bool Gigantic(uint64_t memory_bytes, int node) {
+  return memory_bytes >= kGiganticPageBytes && memory_bytes % kGiganticPageBytes == 0 &&
+         FreePages(kGiganticPageBytes, node) >= memory_bytes / kGiganticPageBytes;
+}
+
+// The node that must have all of it.
+int OnlyNode(const RegionOptions& options) { return options.numa_strict ? options.numa_node : -1; }
+
 // For whoever required them: all that is known.
-absl::Status HugepageShortage(uint64_t memory_bytes, absl::string_view cause = "") {
+absl::Status HugepageShortage(uint64_t memory_bytes, int node, absl::string_view cause = "") {
   const uint64_t needed = memory_bytes / kHugePageBytes;
+  if (node >= 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "--hugepages=require: need ", needed, " x 2 MiB hugepages on NUMA node ", node, ", free ",
+        FreePages(kHugePageBytes, node), cause.empty() ? "" : " (", cause, cause.empty() ? "" : ")",
+        "; write ", needed, " to /sys/devices/system/node/node", node,
+        "/hugepages/hugepages-2048kB/nr_hugepages, or --numa_node=off, or --hugepages=off"));
+  }
   return absl::ResourceExhaustedError(absl::StrCat(
       "--hugepages=require: need ", needed, " x 2 MiB hugepages, free ",
       FreeHugepages(kHugePageBytes), cause.empty() ? "" : " (", cause, cause.empty() ? "" : ")",
@@ -106,9 +131,9 @@ absl::Status HugepageShortage(uint64_t memory_bytes, absl::string_view cause = "
 }
 
 // For whoever would have liked them: nothing to worry about.
-std::string FallbackText(uint64_t memory_bytes) {
+std::string FallbackText(uint64_t memory_bytes, int node) {
   const uint64_t needed = memory_bytes / kHugePageBytes;
-  const uint64_t free = FreeHugepages(kHugePageBytes);
+  const uint64_t free = FreePages(kHugePageBytes, node);
   if (free >= needed) return "the kernel did not give 2 MiB hugepages";
   return absl::StrCat(free == 0 ? "no" : "too few", " 2 MiB hugepages free: need ", needed,
                       ", free ", free);
@@ -116,7 +141,8 @@ std::string FallbackText(uint64_t memory_bytes) {
 
 // Ordinary memory comes out of what is available; asking for more would have the kernel kill
 // somebody.
-absl::Status CheckAvailable(uint64_t memory_bytes) {
+absl::Status CheckAvailable(uint64_t memory_bytes, int node) {
+  if (node >= 0) KVD_RETURN_IF_ERROR(CheckNodeMemory(memory_bytes, node));
   const MachineMemory machine = ReadMachineMemory();
   if (memory_bytes <= machine.usable_bytes()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -126,17 +152,18 @@ absl::Status CheckAvailable(uint64_t memory_bytes) {
 
 // Pages out of the kernel's pool of huge ones.
 absl::StatusOr<RegionMemory> TakeHuge(const RegionOptions& options, uint64_t minimum_bytes) {
-  KVD_RETURN_IF_ERROR(CheckHugepages(options.memory_bytes));
-  if (Gigantic(options.memory_bytes)) {
+  const int node = OnlyNode(options);
+  KVD_RETURN_IF_ERROR(CheckHugepages(options.memory_bytes, node));
+  if (Gigantic(options.memory_bytes, node)) {
     absl::StatusOr<RegionMemory> memory = Take(kGigantic, options);
     if (IsLast(memory)) return memory;
   }
   if (options.memory_bytes / kHugePageBytes * kHugePageBytes < minimum_bytes) {
-    return HugepageShortage(options.memory_bytes, "too little memory for whole pages");
+    return HugepageShortage(options.memory_bytes, node, "too little memory for whole pages");
   }
   absl::StatusOr<RegionMemory> memory = Take(kHuge, options);
   if (IsLast(memory)) return memory;
-  return HugepageShortage(options.memory_bytes, memory.status().message());
+  return HugepageShortage(options.memory_bytes, node, memory.status().message());
 }
 
 absl::StatusOr<RegionMemory> TakeSmall(const RegionOptions& options) {
@@ -157,10 +184,10 @@ absl::Status CheckTotal(uint64_t memory_bytes) {
 
 }  // namespace
 
-absl::Status CheckHugepages(uint64_t memory_bytes) {
-  if (Gigantic(memory_bytes)) return absl::OkStatus();
-  if (FreeHugepages(kHugePageBytes) >= memory_bytes / kHugePageBytes) return absl::OkStatus();
-  return HugepageShortage(memory_bytes);
+absl::Status CheckHugepages(uint64_t memory_bytes, int node) {
+  if (Gigantic(memory_bytes, node)) return absl::OkStatus();
+  if (FreePages(kHugePageBytes, node) >= memory_bytes / kHugePageBytes) return absl::OkStatus();
+  return HugepageShortage(memory_bytes, node);
 }
 
 absl::StatusOr<RegionMemory> RegionMemory::Create(const RegionOptions& options,
@@ -170,9 +197,9 @@ absl::StatusOr<RegionMemory> RegionMemory::Create(const RegionOptions& options,
   if (options.hugepages != HugepagePolicy::kOff) {
     absl::StatusOr<RegionMemory> memory = TakeHuge(options, minimum_bytes);
     if (IsLast(memory) || options.hugepages == HugepagePolicy::kRequire) return memory;
-    fallback = FallbackText(options.memory_bytes);
+    fallback = FallbackText(options.memory_bytes, OnlyNode(options));
   }
-  KVD_RETURN_IF_ERROR(CheckAvailable(options.memory_bytes));
+  KVD_RETURN_IF_ERROR(CheckAvailable(options.memory_bytes, OnlyNode(options)));
   absl::StatusOr<RegionMemory> memory = absl::UnavailableError("not tried");
   if (options.hugepages == HugepagePolicy::kPrefer && TransparentHugepagesForSharedMemory()) {
     memory = Take(kTransparent, options);

@@ -19,6 +19,8 @@ struct RegionMemory {
   PageKind page_kind = PageKind::kSmall;
   // Why the pages are not what was preferred, in at most 60 characters; empty if they are.
   std::string fallback;
+  // What became of options.numa_node, if it is not as wished; empty if it is.
+  std::string placement;
 
   // Maps and prefaults. Errors as Region::Create has them. `minimum_bytes` is what must be left
   // after rounding down to whole pages; larger pages than that allows are not tried.
@@ -29,8 +31,8 @@ struct RegionMemory {
   absl::Status Seal();
 };
 
-// ResourceExhausted: the kernel does not have enough hugepages free for that much memory; names
-// counts and remedy, as the error of a Create that requires them does.
-absl::Status CheckHugepages(uint64_t memory_bytes);
+// ResourceExhausted: the kernel does not have enough hugepages free for that much memory, or not on
+// `node` (-1: any); names counts and remedy, as the error of a Create that requires them does.
+absl::Status CheckHugepages(uint64_t memory_bytes, int node = -1);
 
 }  // namespace kvd

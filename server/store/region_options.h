@@ -19,6 +19,9 @@ struct RegionOptions {
   uint32_t shard_count = 1;
   uint32_t prefault_threads = 0;  // 0: one per core
   uint64_t incarnation = 0;       // 0: random
+  int numa_node = -1;             // that its memory is to be of; -1: wherever the kernel likes
+  // Create fails if that node does not have so much; otherwise the rest comes from elsewhere.
+  bool numa_strict = false;
   // Called from Create's thread while pages are being touched, at least once with done == total.
   // Begins again from less when one kind of page ran out and the next is tried.
   std::function<void(uint64_t done_bytes, uint64_t total_bytes)> progress = {};

@@ -9,6 +9,7 @@
 #   --cpus=N             default 2
 #   --memory=SIZE        default 2g; suffixes m, g
 #   --hugepages=N        reserve N pages of 2 MiB (of the memory)
+#   --numa_nodes=N       divide memory and processors among N emulated NUMA nodes, default 1
 #   --two-devices        rxea and rxeb, joined by a wire, instead of rxea alone
 #   --timeout=SECONDS    how long the command may run, default 600; after it, what each thread in the
 #                        guest does is printed on standard error
@@ -41,7 +42,7 @@ readonly KERNEL_OPTIONS=(
   random.trust_cpu=on
 )
 
-cpus=2 memory=2g hugepages=0 devices=one timeout_s=600 erms=off kvm=auto
+cpus=2 memory=2g hugepages=0 numa_nodes=1 devices=one timeout_s=600 erms=off kvm=auto
 shares=() settings=() command=()
 prepare_only=0 terminal='' run='' qemu_pid='' relay_pids=()
 
@@ -66,6 +67,7 @@ parse_arguments() {
       --cpus=*) cpus=${1#*=} ;;
       --memory=*) memory=${1#*=} ;;
       --hugepages=*) hugepages=${1#*=} ;;
+      --numa_nodes=*) numa_nodes=${1#*=} ;;
       --two-devices) devices=two ;;
       --timeout=*) timeout_s=${1#*=} ;;
       --erms=on | --erms=off) erms=${1#*=} ;;
@@ -86,7 +88,7 @@ parse_arguments() {
 
 check_options() {
   local number share
-  for number in "$cpus" "$hugepages" "$timeout_s"; do
+  for number in "$cpus" "$hugepages" "$numa_nodes" "$timeout_s"; do
     [[ $number =~ ^[0-9]{1,9}$ ]] || usage_error "not a number: '$number'"
   done
   [[ $memory =~ ^([0-9]{1,6})([mg])$ ]] || usage_error "not a size such as 2g: '$memory'"
@@ -192,13 +194,14 @@ pack_initial_disk() {
 
 # run_qemu kvm|tcg: becomes QEMU; run in the background.
 run_qemu() {
-  local number=0 share line
+  local number=0 share line numa=''
+  ((numa_nodes <= 1)) || numa="numa=fake=$numa_nodes"
   # shellcheck disable=SC2054  # the commas are QEMU's
   local -a arguments=(
     -nodefaults -no-user-config -display none -no-reboot
     -M "microvm,acpi=on,rtc=on" -smp "$cpus" -m "$memory"
     -kernel "$kernel/vmlinux" -initrd "$run/initrd"
-    -append "${KERNEL_OPTIONS[*]} tsc_early_khz=$("$init") hugepages=$hugepages"
+    -append "${KERNEL_OPTIONS[*]} tsc_early_khz=$("$init") hugepages=$hugepages${numa:+ $numa}"
     -chardev "file,id=console,path=$run/console" -serial chardev:console
     -fsdev local,id=host,path=/,security_model=none,readonly=on,multidevs=remap
     -device virtio-9p-device,fsdev=host,mount_tag=host

@@ -31,6 +31,7 @@ struct LocalNeeds {
   uint64_t memory_bytes = 0;   // of the region
   uint64_t buffers_bytes = 0;  // registered besides it
   HugepageNeed hugepages = HugepageNeed::kNone;
+  int numa_node = -1;  // that all of it must be of; -1: any
 };
 
 // Every check that has something to look at, in the order in which their causes build on each

@@ -1,4 +1,6 @@
 // Can the memory be had and pinned?
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/units.h"
@@ -9,10 +11,21 @@ namespace {
 
 constexpr uint64_t kHugepageBytes = 2 * kMiB;
 
+// Of 2 MiB, that a region may be of.
+uint64_t FreeHugepages(const LocalFacts& facts, const LocalNeeds& needs) {
+  if (needs.numa_node < 0) return facts.hugepages_free;
+  for (const NodeHugepages& node : facts.hugepage_nodes) {
+    if (node.node == static_cast<uint32_t>(needs.numa_node)) {
+      return std::min(node.free, facts.hugepages_free);
+    }
+  }
+  return facts.hugepages_free;  // nobody can tell
+}
+
 // Of the kernel's pools, whose pages are no part of the memory that is available otherwise.
 bool FitsHugepages(const LocalFacts& facts, const LocalNeeds& needs) {
   return needs.hugepages != HugepageNeed::kNone &&
-         (facts.hugepages_free >= needs.memory_bytes / kHugepageBytes ||
+         (FreeHugepages(facts, needs) >= needs.memory_bytes / kHugepageBytes ||
           facts.gigantic_free > needs.memory_bytes / kGiB);
 }
 
@@ -77,16 +90,25 @@ CheckResult CheckHugepages(const LocalFacts& facts, const LocalNeeds& needs) {
     result.found = absl::StrCat("need ", gigantic_need, " x 1 GiB, free ", facts.gigantic_free);
     return result;
   }
-  result.found = absl::StrCat("need ", need, " x 2 MiB, free ", facts.hugepages_free);
+  const uint64_t free = FreeHugepages(facts, needs);
+  result.found = absl::StrCat(
+      "need ", need, " x 2 MiB",
+      needs.numa_node < 0 ? "" : absl::StrCat(" on NUMA node ", needs.numa_node), ", free ", free);
   std::vector<std::string> nodes;
   for (const NodeHugepages& node : facts.hugepage_nodes) {
     nodes.push_back(absl::StrCat("node ", node.node, ": ", node.free));
   }
   if (nodes.size() > 1) absl::StrAppend(&result.found, " (", absl::StrJoin(nodes, ", "), ")");
-  if (facts.hugepages_free >= need) return result;
+  if (free >= need) return result;
   const bool required = needs.hugepages == HugepageNeed::kRequired;
   result.outcome = required ? CheckOutcome::kFailed : CheckOutcome::kWarning;
   // Those that others use stay theirs.
+  if (needs.numa_node >= 0) {
+    result.remedy =
+        absl::StrCat("write ", need, " to /sys/devices/system/node/node", needs.numa_node,
+                     "/hugepages/hugepages-2048kB/nr_hugepages, or --hugepages=off");
+    return result;
+  }
   const uint64_t pages = facts.hugepages_total + need - facts.hugepages_free;
   result.remedy = absl::StrCat("sysctl vm.nr_hugepages=", pages, " or --hugepages=off");
   return result;

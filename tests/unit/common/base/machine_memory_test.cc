@@ -82,6 +82,22 @@ TEST_CASE("MachineMemory: what cannot be read is no limit") {
   REQUIRE(ReadMachineMemory(root.path()).usable_bytes() == UINT64_MAX);
 }
 
+TEST_CASE("NodeMemory: what is free and what the kernel can drop is available") {
+  FakeRoot root;
+  root.Write(
+      "/sys/devices/system/node/node1/meminfo",
+      "\nNode 1 MemTotal:       1048576 kB\nNode 1 MemFree:         1024 kB\n"
+      "Node 1 MemUsed:        1 kB\nNode 1 Active(anon):   7 kB\nNode 1 Active(file):   1024 kB\n"
+      "Node 1 Inactive(file): 2048 kB\nNode 1 SReclaimable:   512 kB\nNode 1 HugePages_Free: 3\n");
+  const NodeMemory memory = ReadNodeMemory(1, root.path());
+  CHECK(memory.total_bytes == kGiB);
+  CHECK(memory.available_bytes == 4608 * kKiB);
+  CHECK(ReadNodeMemory(0, root.path()).total_bytes == 0);
+  root.Write("/sys/devices/system/node/node1/hugepages/hugepages-2048kB/free_hugepages", "3\n");
+  CHECK(FreeHugepagesOfNode(1, 2 * kMiB, root.path()) == 3);
+  CHECK(FreeHugepagesOfNode(0, 2 * kMiB, root.path()) == 0);
+}
+
 TEST_CASE(
     "FreeHugepages: counts what is free, not reserved, and may still be taken beyond the pool") {
   FakeRoot root;
