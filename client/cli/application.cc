@@ -80,15 +80,48 @@ bool EndsLines(std::span<const std::string> words) {
   return command.size() == 1 && (command.front() == "quit" || command.front() == "exit");
 }
 
-// "--bigkeys" behind nothing but flags, as redis-cli has it, is the command of that name.
+// What redis-cli takes as a flag, and what it is here.
+struct Mode {
+  std::string_view flag;
+  std::string_view command;
+  std::string_view flag_of_command;  // may be empty
+};
+constexpr Mode kModes[] = {
+    {"--bigkeys", "bigkeys", ""},
+    {"--stat", "stat", "--rates"},
+    {"--latency", "latency", ""},
+    {"--latency-history", "latency", "--lines"},
+    {"--latency_history", "latency", "--lines"},
+};
+
+// Whether `words` are flags alone, by what `values` has declared.
+bool AreFlags(std::span<const std::string> words, FlagValues values) {
+  if (!words.empty() && words.back() == "--") return false;
+  const auto rest = values.TakeArguments(words, {.leading_only = true});
+  return rest.ok() && rest->empty();
+}
+
+// "--bigkeys" behind nothing but flags, as redis-cli has it, is the command of that name. Flags of
+// that command may stand before it too, as in redis-cli -i 1 --stat.
 std::vector<std::string> WithModesAsCommands(std::span<const std::string> arguments,
-                                             FlagValues values) {
+                                             const FlagValues& values) {
   std::vector<std::string> words(arguments.begin(), arguments.end());
-  const auto mode = std::find(words.begin(), words.end(), "--bigkeys");
-  if (mode == words.end()) return words;
-  const std::span<const std::string> before(words.begin(), mode);
-  const auto rest = values.TakeArguments(before, {.leading_only = true});
-  if (rest.ok() && rest->empty() && (before.empty() || before.back() != "--")) mode->erase(0, 2);
+  for (size_t at = 0; at < words.size(); ++at) {
+    const auto mode = std::find_if(std::begin(kModes), std::end(kModes),
+                                   [&](const Mode& each) { return each.flag == words[at]; });
+    if (mode == std::end(kModes)) continue;
+    std::vector<std::string> command = {std::string(mode->command)};
+    if (!mode->flag_of_command.empty()) command.emplace_back(mode->flag_of_command);
+    const std::span<const std::string> before(words.data(), at);
+    FlagValues of_command = values;
+    of_command.Declare(FindCommand(mode->command)->flags);
+    if (!AreFlags(before, of_command)) return words;
+    // Those that only the command takes have to stand behind it.
+    const size_t place = AreFlags(before, values) ? at : 0;
+    words.erase(words.begin() + static_cast<ptrdiff_t>(at));
+    words.insert(words.begin() + static_cast<ptrdiff_t>(place), command.begin(), command.end());
+    return words;
+  }
   return words;
 }
 

@@ -12,11 +12,12 @@ namespace kvd::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kGetCommand,     &kPutCommand,    &kDelCommand,  &kExistsCommand,     &kMgetCommand,
-    &kCasCommand,     &kIncrCommand,   &kDecrCommand, &kAppendCommand,     &kPrependCommand,
-    &kTouchCommand,   &kTtlCommand,    &kScanCommand, &kBigkeysCommand,    &kFlushCommand,
-    &kLoadCommand,    &kDumpCommand,   &kStatCommand, &kInfoCommand,       &kPingCommand,
-    &kAdminCommand,   &kDevicesCommand, &kDoctorCommand, &kHelpCommand, &kCompletionCommand, &kVersionCommand,
+    &kGetCommand,   &kPutCommand,        &kDelCommand,     &kExistsCommand,  &kMgetCommand,
+    &kCasCommand,   &kIncrCommand,       &kDecrCommand,    &kAppendCommand,  &kPrependCommand,
+    &kTouchCommand, &kTtlCommand,        &kScanCommand,    &kBigkeysCommand, &kFlushCommand,
+    &kWatchCommand, &kLoadCommand,       &kDumpCommand,    &kStatCommand,    &kInfoCommand,
+    &kPingCommand,  &kLatencyCommand,    &kAdminCommand,   &kDevicesCommand, &kDoctorCommand,
+    &kHelpCommand,  &kCompletionCommand, &kVersionCommand,
 };
 
 // What the same thing is called elsewhere, and how to ask for it here.
@@ -82,6 +83,9 @@ constexpr Synonym kSynonyms[] = {
     {"read", "get"},
     {"fetch", "get"},
     {"save", "dump"},
+    {"monitor", "watch --prefix="},
+    {"subscribe", "watch KEY..."},
+    {"psubscribe", "watch --prefix=P"},
     {"man", "help"},
 };
 
@@ -97,8 +101,10 @@ constexpr Flag kGlobalFlags[] = {
     {"gid_index", '\0', FlagKind::kCount, "N", "",
      "GID of the device's port to use with --connect=tcp; without it, it is chosen"},
     {"key_file", '\0', FlagKind::kText, "PATH", "",
-     "file with the key to be admitted by, as kvd's --keys has it; for its owner alone (mode 0600)"},
-    {"key_name", '\0', FlagKind::kText, "NAME", "", "which key of that file; without it, the first"},
+     "file with the key to be admitted by, as kvd's --keys has it; for its owner alone (mode "
+     "0600)"},
+    {"key_name", '\0', FlagKind::kText, "NAME", "",
+     "which key of that file; without it, the first"},
     {"deadline", '\0', FlagKind::kDuration, "TIME", "5s",
      "for connecting, and for each operation; scan and dump have none unless it is given"},
     {"write_out", 'w', FlagKind::kChoice, "simple|json|table", "simple", "form of what is printed"},

@@ -25,6 +25,8 @@ extern const Command kDumpCommand;
 extern const Command kStatCommand;
 extern const Command kInfoCommand;
 extern const Command kPingCommand;
+extern const Command kLatencyCommand;
+extern const Command kWatchCommand;
 extern const Command kAdminCommand;
 extern const Command kDevicesCommand;
 extern const Command kDoctorCommand;

@@ -1,6 +1,7 @@
 // What a command may know about where it runs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 
@@ -25,6 +26,8 @@ struct Console {
   std::function<bool()> interrupted;
   // Value of an environment variable, or null.
   std::function<const char*(const char*)> environment;
+  // Waits for so long; false: a Ctrl-C ended it earlier.
+  std::function<bool(std::chrono::nanoseconds)> pause = {};
 };
 
 }  // namespace kvd::cli

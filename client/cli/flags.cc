@@ -37,11 +37,18 @@ std::optional<bool> ParseSwitch(std::string_view text) {
   return std::nullopt;
 }
 
+// "0.1", as redis-cli's -i takes it.
+bool EndsInDigit(std::string_view text) {
+  return !text.empty() && text.back() >= '0' && text.back() <= '9' &&
+         text.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
 std::optional<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
   absl::Duration duration;
   if (const std::optional<uint64_t> seconds = ParseCount(text); seconds.has_value()) {
     duration = absl::Seconds(std::min<uint64_t>(*seconds, 1'000'000'000));
-  } else if (!absl::ParseDuration(ToAbsl(text), &duration)) {
+  } else if (!absl::ParseDuration(absl::StrCat(ToAbsl(text), EndsInDigit(text) ? "s" : ""),
+                                  &duration)) {
     return std::nullopt;
   }
   if (duration < absl::Nanoseconds(1) || duration > absl::Hours(24)) return std::nullopt;

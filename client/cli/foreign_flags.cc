@@ -33,8 +33,10 @@ constexpr ForeignFlag kForeignFlags[] = {
     {"match", "prefix", "--prefix"},
     {"prefix", "write_out", "scan --prefix=P"},
     {"scan", "write_out", "scan"},
-    {"stat", "write_out", "stat --interval=1s"},
-    {"latency", "write_out", "ping --count=1000"},
+    {"stat", "write_out", "stat --rates"},
+    {"latency", "write_out", "latency"},
+    {"latency_history", "write_out", "latency --lines"},
+    {"bigkeys", "write_out", "bigkeys"},
 };
 
 }  // namespace

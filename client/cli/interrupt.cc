@@ -1,5 +1,8 @@
 #include "client/cli/interrupt.h"
 
+#include <algorithm>
+#include <thread>
+
 namespace kvd::cli {
 namespace {
 
@@ -28,5 +31,18 @@ InterruptGuard::~InterruptGuard() {
 }
 
 bool InterruptGuard::Seen() { return g_seen != 0; }
+
+bool SleepUnlessInterrupted(std::chrono::nanoseconds time) {
+  using Clock = std::chrono::steady_clock;
+  // The signal may have come between the look at it and the sleep, which then is not cut short.
+  constexpr std::chrono::nanoseconds kNapMax = std::chrono::milliseconds(50);
+  const Clock::time_point end = Clock::now() + time;
+  while (!InterruptGuard::Seen()) {
+    const std::chrono::nanoseconds left = end - Clock::now();
+    if (left.count() <= 0) return true;
+    std::this_thread::sleep_for(std::min(left, kNapMax));
+  }
+  return false;
+}
 
 }  // namespace kvd::cli

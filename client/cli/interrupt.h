@@ -1,6 +1,7 @@
 // Ctrl-C as something a long command can end on, instead of dying of.
 #pragma once
 
+#include <chrono>
 #include <csignal>
 
 namespace kvd::cli {
@@ -24,5 +25,8 @@ class InterruptGuard {
   struct sigaction previous_interrupt_ = {};
   struct sigaction previous_terminate_ = {};
 };
+
+// Sleeps for so long; false: what a guard notices ended it earlier, within 50 ms.
+bool SleepUnlessInterrupted(std::chrono::nanoseconds time);
 
 }  // namespace kvd::cli

@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
       .clock = kvd::RealClock::Get(),
       .interrupted = &kvd::cli::InterruptGuard::Seen,
       .environment = [](const char* name) { return static_cast<const char*>(std::getenv(name)); },
+      .pause = kvd::cli::SleepUnlessInterrupted,
   };
   kvd::cli::Application application(
       console, kvd::cli::ConnectPatiently(kvd::cli::ConnectClientStore, kvd::cli::RealPatience()),

@@ -1,11 +1,9 @@
 // stat, info: what the server says of itself.
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,6 +12,8 @@
 #include "client/cli/commands.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
+#include "client/cli/stat_rates.h"
+#include "client/cli/stat_screen.h"
 #include "client/cli/suggest.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
@@ -62,7 +62,11 @@ void Print(Invocation& run, const Statistics& statistics) {
 constexpr Flag kStatFlags[] = {
     {"interval", 'i', FlagKind::kDuration, "TIME", "",
      "print them again every TIME, 5s or 200ms, until Ctrl-C; a connection each time", false},
-    {"count", 'c', FlagKind::kCount, "N", "0", "with --interval: N times; 0: without an end",
+    {"count", 'c', FlagKind::kCount, "N", "0",
+     "with --interval or --rates: N times; 0: without an end", false},
+    {"rates", '\0', FlagKind::kSwitch, "", "false",
+     "a line each second, or each --interval: requests, items, memory, sessions", false},
+    {"all", 'a', FlagKind::kSwitch, "", "false", "every statistic by its name, also on a terminal",
      false},
 };
 
@@ -96,6 +100,11 @@ ExitCode PrintStatistics(Invocation& run) {
   if (store == nullptr) return run.connect_failure();
   const absl::StatusOr<Statistics> statistics = store->Stats();
   if (!statistics.ok()) return run.FailOfStore("", statistics.status());
+  if (run.console().out_is_terminal && run.format() == OutputFormat::kSimple &&
+      run.arguments().empty() && !run.flags().Switch("all")) {
+    run.console().out.Write(StatScreen(*statistics, store->target()));
+    return ExitCode::kDone;
+  }
   const std::optional<Statistics> chosen = Chosen(run, *statistics);
   if (!chosen.has_value()) return ExitCode::kNotFound;
   if (run.format() != OutputFormat::kSimple || run.arguments().empty()) {
@@ -106,26 +115,19 @@ ExitCode PrintStatistics(Invocation& run) {
   return ExitCode::kDone;
 }
 
-// False: a Ctrl-C ended it earlier.
-bool Sleep(const Console& console, std::chrono::nanoseconds time) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::nanoseconds kNapMax = std::chrono::milliseconds(50);
-  const Clock::time_point end = Clock::now() + time;
-  while (!console.interrupted()) {
-    const std::chrono::nanoseconds left = end - Clock::now();
-    if (left.count() <= 0) return true;
-    std::this_thread::sleep_for(std::min(left, kNapMax));
-  }
-  return false;
-}
-
 ExitCode RunStat(Invocation& run) {
   const FlagValues& flags = run.flags();
   const bool again = flags.IsSet("interval");
+  const InterruptGuard guard;
+  if (flags.Switch("rates")) {
+    if (!run.arguments().empty()) {
+      return run.Fail("", UsageFailure("--rates has columns of its own; give no NAME with it"));
+    }
+    return PrintRates(run);
+  }
   if (!again && flags.IsSet("count")) {
     return run.Fail("", UsageFailure("--count is of those that --interval prints; add it"));
   }
-  const InterruptGuard guard;
   const bool apart = run.format() == OutputFormat::kSimple && run.arguments().size() != 1;
   for (uint64_t printed = 1;; ++printed) {
     const ExitCode exit = PrintStatistics(run);
@@ -134,7 +136,7 @@ ExitCode RunStat(Invocation& run) {
     run.console().out.Flush();
     if (!run.console().out.ok()) return exit;
     run.EndAdministration();  // not to be kept while nothing is asked
-    if (!Sleep(run.console(), flags.Duration("interval"))) return ExitCode::kInterrupted;
+    if (!run.console().pause(flags.Duration("interval"))) return ExitCode::kInterrupted;
   }
 }
 
@@ -179,16 +181,22 @@ constinit const Command kStatCommand = {
     .arguments = "[NAME...]",
     .summary = "print the server's statistics",
     .details =
-        "A name and a value a line; with NAME the value of that one alone, and exit status 1 if\n"
-        "there is none of that name. docs/statistics.md tells what each means. With -w json, one\n"
-        "object; numbers are numbers below 2^53, and strings from there on. stat, info and ping\n"
-        "also reach a kvd that has --max_clients sessions already, from its own host, as its own\n"
-        "user or root, and leave it when they are done.\n",
+        "On a terminal one screen of what matters; with --all, and into a pipe or file, every\n"
+        "statistic, a name and a value a line. With NAME the value of that one alone, and exit\n"
+        "status 1 if there is none of that name. docs/statistics.md tells what each means. With\n"
+        "-w json, one object; numbers are numbers below 2^53, and strings from there on.\n"
+        "--rates, or 'kvcli --stat', prints a line each second: what is there, and what came\n"
+        "since the line before. Reads are those that clients reported (--evict=lru), a sample:\n"
+        "kvd does not see a GET. A kvd that goes away and comes back is waited for.\n"
+        "stat, info and ping also reach a kvd that has --max_clients sessions already, from its\n"
+        "own host, as its own user or root, and leave it when they are done.\n",
     .examples =
         "kvcli stat\n"
         "kvcli stat -w json\n"
         "kvcli stat items evicted_items\n"
-        "kvcli stat free_bytes --interval=5s\n",
+        "kvcli stat free_bytes --interval=5s\n"
+        "kvcli --stat\n"
+        "kvcli stat --rates --interval=10s --count=6 -w json\n",
     .flags = kStatFlags,
     .arguments_min = 0,
     .arguments_max = kAnyNumber,

@@ -129,7 +129,7 @@ def a_full_server():
         for _ in range(2):
             prompts.append(Prompt(kvcli, KVCLI_HISTORY=""))
             prompts[-1].expect("(not connected)> ")
-            prompts[-1].send("stat\n")
+            prompts[-1].send("stat --all\n")
             prompts[-1].expect("sessions_max")
             prompts[-1].expect(f"kvd {server.target}> ")
         # kvd learns of a session's end a moment after it.
@@ -452,6 +452,75 @@ def big_keys():
     clear()
 
 
+def rates():
+    """kvcli: --stat prints a line for each interval, with rates of what kvd did"""
+    lines = KVCLI.ok("-i", "0.05", "--stat", "-c", "3").decode().splitlines()
+    check_equal(lines[0].split()[:3], ["items", "memory", "sessions"])
+    check_equal(len(lines), 4)
+    line = json.loads(KVCLI.ok("stat", "--rates", "-c2", "-i50ms", "-w", "json").splitlines()[1])
+    check(line["requests_per_second"] > 0, line)  # its own
+
+
+def stat_screen():
+    """kvcli: stat on a terminal is one screen, every name with --all"""
+    shown, exit_status = run_on_terminal(KVCLI, "stat")
+    check_equal(exit_status, 0)
+    check(b"requests" in shown and b"largest_free_run_bytes" not in shown, shown)
+    check(shown.count(b"\n") <= 24, shown)
+    shown, _ = run_on_terminal(KVCLI, "stat", "--all")
+    check(b"largest_free_run_bytes" in shown, shown)
+
+
+def latency():
+    """kvcli: --latency samples GETs and requests; on a terminal until Ctrl-C"""
+    KVCLI.ok("put", "k", "v")
+    sampled = json.loads(KVCLI.ok("--latency", "-i", "0.1", "-w", "json"))
+    check(sampled["samples"] > 0, sampled)
+    for times in (sampled["get_us"], sampled["request_us"]):
+        check(0 < times["min"] <= times["avg"] <= times["max"], sampled)
+    check_equal(len(KVCLI.ok("--latency-history", "-i", "0.02", "-c", "2").splitlines()), 2)
+    prompt = Prompt(KVCLI, "--latency")
+    try:
+        prompt.expect("samples)")
+        prompt.interrupt()
+        shown, exit_status = prompt.rest()
+        check_equal(exit_status, 130, shown)
+        check(shown.rstrip().endswith(b"samples)"), shown)
+    finally:
+        prompt.close()
+    clear()
+
+
+def watch():
+    """kvcli: watch prints what changes, and costs kvd no request"""
+    KVCLI.ok("put", "n", "0")
+    watching = KVCLI.start("watch", "n", "--interval=1ms", "--count=3", "-w", "json")
+    by_prefix = KVCLI.start("watch", "--prefix=n", "--interval=1ms", "--count=3", "-w", "json")
+    # Whichever look is the first one: changes go on until both have seen enough.
+    while watching.poll() is None or by_prefix.poll() is None:
+        KVCLI.ok("incr", "n")
+    for process in (watching, by_prefix):
+        out, err = process.communicate(timeout=TIMEOUT_S)
+        check_equal(process.returncode, 0, err)
+        events = [json.loads(line) for line in out.splitlines()]
+        check_equal([event["event"] for event in events], ["PUT"] * 3)
+        values = [int(event["value"]) for event in events]
+        check_equal(values, sorted(set(values)))
+    check_equal(json.loads(KVCLI.ok("stat", "-w", "json"))["requests_get"], 0)
+    prompt = Prompt(KVCLI, "watch", "n", "--interval=1ms")
+    try:
+        while b"PUT" not in prompt.seen:
+            KVCLI.ok("incr", "n")
+            prompt.fill(time.monotonic() + 0.01)
+        KVCLI.ok("del", "n")
+        prompt.expect("DELETE\r\nn\r\n")
+        prompt.interrupt()
+        check_equal(prompt.rest()[1], 130)
+    finally:
+        prompt.close()
+    clear()
+
+
 def traits_round_trip():
     """kvcli: dump and load carry expiry and user flags, by prefix; of one key the last line counts"""
     KVCLI.ok("put", "a:1", "v", "--ttl=1d", "--flags=4294967295")
@@ -710,7 +779,8 @@ def main():
         run_cases([values_are_exact, exit_codes, a_full_region, a_full_server, no_answer_in_time,
                    load_and_dump_round_trip, memory_of_a_load, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
-                   scan_in_parts, flush_asks, big_keys, traits_round_trip,
+                   scan_in_parts, flush_asks, big_keys, rates, stat_screen, latency, watch,
+                   traits_round_trip,
                    load_without_a_server,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,
                    on_a_terminal, completion_scripts, completion_script_for_zsh,

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,8 +39,11 @@ struct FakeServer {
   absl::Status operation_error;           // of every operation while it is not OK
   std::map<std::string, absl::Status, std::less<>> put_errors;  // by key
   int64_t now_unix_us = 1'800'000'000'000'000;
-  std::vector<size_t> multi_gets;    // how many keys each had
-  std::vector<std::string> started;  // keys, in order
+  std::function<void()> on_exists = [] {};  // an operation that takes time moves a clock here
+  std::function<void()> on_ping = [] {};
+  std::set<std::string, std::less<>> unseen_by_scans;  // since they are written all the time
+  std::vector<size_t> multi_gets;                      // how many keys each had
+  std::vector<std::string> started;                    // keys, in order
   size_t started_at_once_max = 0;
   int connections = 0;
   std::vector<std::string> targets;                  // as they were named
@@ -167,11 +171,13 @@ class FakeStore : public KeyValueStore {
   }
 
   absl::StatusOr<bool> Exists(std::string_view key) override {
+    server_.on_exists();
     if (!server_.operation_error.ok()) return server_.operation_error;
     return server_.IsThere(key);
   }
 
   absl::StatusOr<std::chrono::nanoseconds> Ping() override {
+    server_.on_ping();
     if (!server_.operation_error.ok()) return server_.operation_error;
     return server_.round_trips[pings_++ % server_.round_trips.size()];
   }
@@ -202,6 +208,7 @@ class FakeStore : public KeyValueStore {
          ++item, ++met) {
       if (options.count != 0 && visited >= options.count && met % 2 == 0) return item->first;
       if (!item->first.starts_with(options.prefix)) continue;
+      if (server_.unseen_by_scans.contains(item->first)) continue;
       ++visited;
       if (!visit(item->first, item->second.first, item->second.second)) return item->first;
     }

@@ -1,6 +1,7 @@
 // One run of kvcli within the test: strings for its streams, a fake server behind it.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -107,6 +108,10 @@ struct CliOptions {
   int out_errno = 0;
   std::vector<ScriptedEditor::Step> typed = {};
   ScriptedEditor::Record* record = nullptr;
+  // What a pause moves on; null: a clock of the run's own, which nobody sees.
+  kvd::test::FakeClock* clock = nullptr;
+  // Called in each pause, which then takes no time but the clock's.
+  std::function<void()> on_pause = [] {};
 };
 
 inline CliResult RunCli(FakeServer& server, const std::vector<std::string>& arguments,
@@ -116,7 +121,8 @@ inline CliResult RunCli(FakeServer& server, const std::vector<std::string>& argu
   out.bytes_max = options.out_bytes_max;
   out.failing_errno = options.out_errno;
   StringSink err;
-  const kvd::test::FakeClock clock;
+  kvd::test::FakeClock own_clock;
+  kvd::test::FakeClock& clock = options.clock != nullptr ? *options.clock : own_clock;
   Console console = {
       .in = in,
       .out = out,
@@ -131,6 +137,12 @@ inline CliResult RunCli(FakeServer& server, const std::vector<std::string>& argu
           [&options](const char* name) {
             const auto found = options.environment.find(name);
             return found == options.environment.end() ? nullptr : found->second.c_str();
+          },
+      .pause =
+          [&](std::chrono::nanoseconds time) {
+            clock.AdvanceNs(time.count());
+            options.on_pause();
+            return !options.interrupted();
           },
   };
   ScriptedEditor::Record unused;
