@@ -18,6 +18,8 @@ BUILD_PACKAGES=(
 TEST_PACKAGES=(
   catch2 librapidcheck-dev libbenchmark-dev libfiu-dev valgrind
   python3 curl unicode-data
+  # tests/deploy
+  mandoc python3-yaml shellcheck strace systemd
   # tests/softroce; the kernel of its guest is not installed
   qemu-system-x86 cpio kmod xz-utils iproute2 ibverbs-utils perftest
   # client/bench/compare; the servers that it compares with, and gnuplot, are not installed
