@@ -79,9 +79,6 @@ void WarnOfDescriptors(const KvdOptions& options, std::vector<std::string>& warn
   }
 }
 
-// Queues and buffers of RDMA besides the region, generously.
-constexpr uint64_t kRdmaBuffersBytes = 16 * kMiB;
-
 verbs::HugepageNeed NeedOf(HugepagePolicy policy) {
   switch (policy) {
     case HugepagePolicy::kOff:
@@ -131,7 +128,7 @@ absl::Status PlaceKvd(KvdPlan& plan, const verbs::LocalFacts& machine) {
 void CheckMachine(KvdPlan& plan, const verbs::LocalFacts& facts) {
   verbs::LocalNeeds needs;
   needs.memory_bytes = plan.options.memory_bytes;
-  needs.buffers_bytes = kRdmaBuffersBytes;
+  needs.buffers_bytes = verbs::kServerBuffersBytes;
   needs.hugepages = NeedOf(plan.options.hugepages);
   needs.numa_node = plan.placement.strict ? plan.placement.node : -1;
   const bool listening = !plan.options.listen.empty();

@@ -27,6 +27,7 @@ extern const Command kInfoCommand;
 extern const Command kPingCommand;
 extern const Command kLatencyCommand;
 extern const Command kWatchCommand;
+extern const Command kPlanCommand;
 extern const Command kAdminCommand;
 extern const Command kDevicesCommand;
 extern const Command kDoctorCommand;

@@ -6,18 +6,11 @@
 #include <vector>
 
 #include "common/base/hash.h"
+#include "server/store/index_load.h"
 #include "server/store/shard.h"
 
 namespace kvd {
 namespace {
-
-// A bucket more is wanted when the mean bucket is this full. In the middle of a doubling the
-// buckets that are not split yet have four thirds of the mean load and the others two thirds, which
-// is where most items leave their bucket. store_benchmark prints the READs and the memory that
-// follow from these two numbers.
-constexpr uint64_t kLocalSpacePercentMax =
-    83;  // of local space, asked for by items that may lie there
-constexpr uint64_t kSlotsPerHundredBucketsMax = 950;  // of 16 slots each
 
 // Writes split by themselves only above this, so that Work() does it outside of requests where it
 // is called.

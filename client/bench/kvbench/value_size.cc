@@ -60,6 +60,21 @@ double ValueSizes::Mean() const {
   return sum / static_cast<double>(weights_);
 }
 
+std::vector<std::pair<uint64_t, double>> ValueSizes::Spread(uint64_t steps) const {
+  std::vector<std::pair<uint64_t, double>> sizes;
+  for (const Part& part : parts_) {
+    const uint64_t width = part.high - part.low + 1;
+    const uint64_t count = std::min(width, steps);
+    const double share = static_cast<double>(part.weight) / static_cast<double>(weights_) /
+                         static_cast<double>(count);
+    // The middle of each of `count` pieces of the range.
+    for (uint64_t i = 0; i < count; ++i) {
+      sizes.emplace_back(part.low + (2 * i + 1) * width / (2 * count), share);
+    }
+  }
+  return sizes;
+}
+
 absl::StatusOr<ValueSizes> ParseValueSizes(std::string_view text) {
   const auto wrong = [text] {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,9 @@ class ValueSizes {
   uint64_t min() const;
   uint64_t max() const;
   double Mean() const;
+  // Some sizes that stand for all, with how many of each there are in one: of each range `steps`,
+  // evenly spread, or all that there are.
+  std::vector<std::pair<uint64_t, double>> Spread(uint64_t steps) const;
   const std::string& text() const { return text_; }  // as it was parsed
 
  private:

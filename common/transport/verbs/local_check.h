@@ -22,6 +22,9 @@ struct CheckResult {
 
 enum class HugepageNeed { kNone, kPreferred, kRequired };
 
+// Queues and buffers of a kvd besides its region, generously.
+inline constexpr uint64_t kServerBuffersBytes = uint64_t{16} << 20;
+
 // What kvd, or a client, is going to want of this machine.
 struct LocalNeeds {
   // RDMA was asked for: what stands in its way has failed, rather than being worth a warning.

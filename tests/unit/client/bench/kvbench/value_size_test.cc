@@ -31,6 +31,20 @@ TEST_CASE("ValueSizes: a size, a range, a list with weights") {
   CHECK(chi.statistic < chi.limit);
 }
 
+TEST_CASE("ValueSizes: a few sizes stand for all, with their shares") {
+  const auto sizes = ParseValueSizes("64:3,1000..1003:1");
+  KVD_REQUIRE_OK(sizes);
+  using Shares = std::vector<std::pair<uint64_t, double>>;
+  CHECK(sizes->Spread(8) ==
+        Shares{{64, 0.75}, {1000, 0.0625}, {1001, 0.0625}, {1002, 0.0625}, {1003, 0.0625}});
+  CHECK(sizes->Spread(2) == Shares{{64, 0.75}, {1001, 0.125}, {1003, 0.125}});
+  double mean = 0;
+  const auto wide = ParseValueSizes("1..1000000");
+  KVD_REQUIRE_OK(wide);
+  for (const auto& [size, share] : wide->Spread(100)) mean += static_cast<double>(size) * share;
+  CHECK(mean == Approx(wide->Mean()).epsilon(0.001));
+}
+
 TEST_CASE("ValueSizes: one size is always that one") {
   Random random(1);
   CHECK(ValueSizes::Fixed(100).Draw(random) == 100);
