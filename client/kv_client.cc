@@ -387,6 +387,8 @@ absl::StatusOr<uint64_t> Client::Kick(std::string_view who, const OperationOptio
   return request.reply.result;
 }
 
+ClientObservation Client::Observe() const { return impl_->observer().Read(); }
+
 int64_t Client::ServerUnixUs() const { return impl_->connection().clock().NowUnixUs(); }
 
 const ClientCounters& Client::counters() const { return impl_->counters(); }

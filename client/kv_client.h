@@ -83,6 +83,14 @@ class LocationCache;
 // INVALID_ARGUMENT: `entries` out of range. RESOURCE_EXHAUSTED: no memory.
 absl::StatusOr<std::shared_ptr<LocationCache>> MakeLocationCache(uint64_t entries);
 
+// What was wrong with a client's connection: the session with the server ended, or one could not be
+// made.
+struct ConnectionError {
+  std::string target = {};
+  absl::Status cause = {};
+  std::string remedy = {};  // what to do, for people
+};
+
 struct ClientOptions {
   // For Connect, and for each operation that does not bring its own. Values longer than 16 MiB have a second more for each
   // further 32 MiB, since this is for whatever size comes; the deadline that an operation brings is kept as it is.
@@ -121,6 +129,14 @@ struct ClientOptions {
   // or chosen where it is negative.
   bool rdma_connect_by_tcp = false;
   int rdma_gid_index = -1;
+  // How long operations take (Client::Observe): one GET in so many is timed, picked by chance, and
+  // one write in half as many, which does not make them measurably dearer; 1: each; 0: none.
+  // At most 2^20.
+  uint32_t latency_sampling = 64;
+  // Called for the first error of each connection: what follows it, until there is a session again,
+  // is only counted (ClientObservation::connection_errors). From within a call of this client, which
+  // it must not use.
+  std::function<void(const ConnectionError& error)> on_connection_error = {};
 };
 
 struct OperationOptions {
@@ -226,6 +242,38 @@ struct ClientCounters {
   uint64_t requests = 0;         // requests sent, of any kind
   uint64_t repeated = 0;         // of these, sent again after a session had ended
   uint64_t reconnects = 0;       // sessions made after the first
+};
+
+// Times of operations of one kind, in nanoseconds. Percentiles are rounded up by less than 0.8 %.
+struct LatencySummary {
+  uint64_t count = 0;  // that were timed; 0: the rest is 0 too
+  uint64_t min_ns = 0;
+  uint64_t mean_ns = 0;
+  uint64_t p50_ns = 0;
+  uint64_t p90_ns = 0;
+  uint64_t p99_ns = 0;
+  uint64_t p999_ns = 0;
+  uint64_t max_ns = 0;
+};
+
+// What a client object did and met since Connect, as Client::Observe tells it. Times are from the
+// call to its return, or from Start... to when Poll or Wait take notice; only of operations that
+// succeeded or were answered, a sample of them (ClientOptions::latency_sampling).
+struct ClientObservation {
+  // Told now and then: behind counters() by some hundred GETs or writes (eight times
+  // latency_sampling at the most; with 1 by none), and for as long as the client does nothing.
+  ClientCounters counters = {};
+  LatencySummary known_gets = {};   // that one read of a remembered location answered
+  LatencySummary cold_gets = {};    // others that found an item
+  LatencySummary missed_gets = {};  // that found none
+  // Calls of MultiGet, whole. Keys that it has to look for one by one count among the GETs too.
+  LatencySummary multi_gets = {};
+  LatencySummary writes = {};
+  LatencySummary multi_writes = {};  // calls of MultiPut and MultiDelete, whole; each
+  LatencySummary requests = {};      // others: Ping, a part of Stats or Flush; each
+  uint64_t connection_errors = 0;
+  // The first one of the last connection that had one; empty while there was none.
+  ConnectionError first_error = {};
 };
 
 class BufferMemory;
@@ -406,6 +454,10 @@ class Client {
   int64_t ServerUnixUs() const;
 
   const ClientCounters& counters() const;
+
+  // How this client does. Unlike all else any thread may call it at any time while the client
+  // exists, also while another one uses the client; it does not hold that one up.
+  ClientObservation Observe() const;
 
   // Where this client is connected, for people: "shm:/run/kvd/kvd.sock".
   const std::string& target() const;

@@ -271,7 +271,8 @@ void AsyncOperations::FinishItem(Live& live, const ItemView& item, Slot slot) {
   if (Session* session = connection_.session(); session != nullptr && slot != kEmptySlot) {
     if (live.stage == Stage::kReading) {
       connection_.NoteHit(live.hash, item.value.size());
-      if (slot == live.remembered) ++counters_.location_hits;
+      live.known = slot == live.remembered;
+      if (live.known) ++counters_.location_hits;
     }
     session->locations->Remember(live.hash, slot);
   }
@@ -299,7 +300,21 @@ void AsyncOperations::GiveSlot(Live& live) {
   if (live.slot != nullptr) connection_.session()->slots.Give(std::exchange(live.slot, nullptr));
 }
 
+void AsyncOperations::Observe(const Live& live, const absl::Status& status) {
+  using Kind = Observer::Kind;
+  observed_ = true;
+  const bool is_get = live.operation->is_get;
+  if (!status.ok() && !absl::IsNotFound(status) && (is_get || !absl::IsAborted(status))) return;
+  Kind kind = Kind::kWrite;
+  if (is_get) {
+    kind = !status.ok() ? Kind::kMissedGet : live.known ? Kind::kKnownGet : Kind::kColdGet;
+  }
+  observer_.Add(kind, NowNs() - live.operation->observed_from_ns);
+}
+
 void AsyncOperations::Finish(Live& live, absl::Status status) {
+  if (live.operation->observed_from_ns != 0) [[unlikely]]
+    Observe(live, status);
   if (live.operation->is_get && absl::IsNotFound(status)) ++counters_.misses;
   GiveSlot(live);
   live.operation->buffer = nullptr;

@@ -14,9 +14,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "client/internal/connection.h"
+#include "client/internal/observer.h"
 #include "client/internal/read_queue.h"
 #include "client/internal/read_slots.h"
 #include "client/internal/request_queue.h"
@@ -35,6 +37,7 @@ struct AsyncOperation {
   std::shared_ptr<BufferMemory> buffer;  // GET into it, or the payload of a write lies at its beginning
   size_t buffer_payload_bytes = 0;
   int64_t deadline_ns = 0;
+  int64_t observed_from_ns = 0;  // when it was started, if it is timed
   bool allows_for_size = false;  // the deadline of a GET, once it is known (transfer_time.h)
   Async async;
   Completion result;
@@ -47,8 +50,9 @@ absl::Status PutInPlace(const ItemView& item, BufferMemory& buffer);
 // One thread at a time.
 class AsyncOperations final : ReadOwner {
  public:
-  // Both outlive this object.
-  AsyncOperations(Connection& connection, ClientCounters& counters) : connection_(connection), counters_(counters) {}
+  // All outlive this object.
+  AsyncOperations(Connection& connection, ClientCounters& counters, Observer& observer)
+      : connection_(connection), counters_(counters), observer_(observer) {}
   ~AsyncOperations();
 
   // Begins at once as far as it can without blocking.
@@ -75,6 +79,9 @@ class AsyncOperations final : ReadOwner {
   // Hands completions out: calls those that have a callback, stores the others. Returns how many.
   size_t Deliver(std::span<Completion> completions);
 
+  // Whether an operation that is timed has ended since the last call.
+  bool TakeObserved() { return std::exchange(observed_, false); }
+
   bool anything_to_deliver() const { return !done_.empty(); }
   size_t outstanding() const { return live_.size() + done_.size(); }
   // The earliest deadline of what is under way; INT64_MAX: none.
@@ -89,6 +96,7 @@ class AsyncOperations final : ReadOwner {
     Slot remembered = kEmptySlot;  // where the GET began to look
     ReadSlot* slot = nullptr;
     bool held = false;  // the server keeps the item for it
+    bool known = false;  // found where it was remembered to lie
     Request request;
     std::list<Live>::iterator self;
   };
@@ -107,11 +115,14 @@ class AsyncOperations final : ReadOwner {
   void FinishItem(Live& live, const ItemView& item, Slot slot);
   void FinishAbsent(Live& live, Session& session);
   void Finish(Live& live, absl::Status status);
+  void Observe(const Live& live, const absl::Status& status);
   void GiveSlot(Live& live);
   void BeginWaiting();
 
   Connection& connection_;
   ClientCounters& counters_;
+  Observer& observer_;
+  bool observed_ = false;
   std::list<Live> live_;
   std::deque<std::unique_ptr<AsyncOperation>> done_;
   std::list<Live> parents_live_;

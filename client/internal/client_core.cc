@@ -102,8 +102,31 @@ void ClientCore::CountHit(uint64_t hash, const ItemView& item) {
   return true;
 }
 
+absl::Status ClientCore::WithItemObserved(Session& session, std::string_view key,
+                                          const OperationOptions& options, UseItem use) {
+  const uint64_t known_before = counted_.location_hits + window_location_hits_;
+  const uint64_t misses_before = counted_.misses;
+  const int64_t start_ns = NowNs();
+  ItemView item;
+  Begun begun;
+  const absl::Status status = FindInSession(session, key, options, item, begun)
+                                  ? use(item)
+                                  : WithItemByMachine(key, options, begun, use);
+  const int64_t taken_ns = NowNs() - start_ns;
+  if (status.ok()) {
+    const bool known = counted_.location_hits + window_location_hits_ != known_before;
+    observer_.Add(known ? Observer::Kind::kKnownGet : Observer::Kind::kColdGet, taken_ns);
+  } else if (counted_.misses != misses_before) {
+    observer_.Add(Observer::Kind::kMissedGet, taken_ns);
+  }
+  if (observer_.TellIsDue(/*is_write=*/false)) observer_.Tell(counters());
+  return status;
+}
+
 absl::Status ClientCore::WithItemByMachine(std::string_view key, const OperationOptions& options,
                                            Begun begun, UseItem use) {
+  if (observer_.TakeDue()) [[unlikely]]
+    return WithItemObserved(*connection_.session(), key, options, use);
   KVD_RETURN_IF_ERROR(CheckKey(key));
   if (IsOver(options.deadline)) return Over();
   if (begun.deadline_ns == kDeadlineUnknown) begun.deadline_ns = DeadlineNs(options.deadline);
@@ -222,12 +245,19 @@ absl::Status ClientCore::UseGetReply(std::string_view key, const Request& reques
   return FindItemByRequest(key, deadline_ns, use);
 }
 
+// One that takes a round trip and is rare enough to be timed each time.
 absl::Status ClientCore::Call(Request& request, int64_t deadline_ns) {
+  const int64_t start_ns = observer_.times() ? NowNs() : 0;
   KVD_RETURN_IF_ERROR(Ready(deadline_ns));
   request.deadline_ns = deadline_ns;
   connection_.requests().Submit(request);
   connection_.Advance();
   Await(std::span(&request, 1), deadline_ns);
+  if (request.status.ok() && start_ns != 0) {
+    observer_.Add(
+        IsWrite(request.header.opcode) ? Observer::Kind::kWrite : Observer::Kind::kRequest,
+        NowNs() - start_ns);
+  }
   return request.status;
 }
 
@@ -317,6 +347,7 @@ size_t ClientCore::Poll(std::span<Completion> completions) {
   }
   connection_.Advance();
   async_.Advance();
+  if (async_.TakeObserved()) observer_.Tell(counters());
   return async_.Deliver(completions);
 }
 
@@ -375,6 +406,10 @@ void ClientCore::SessionEnds(Session& session) {
   AddSession(session, counted_);
   async_.SessionEnds();
   multi_get_.SessionEnds();
+}
+
+void ClientCore::ConnectionFailed(const absl::Status& cause) {
+  observer_.ConnectionFailed(connection_.connector().name(), cause);
 }
 
 void ClientCore::AddSession(const Session& session, ClientCounters& sum) {

@@ -17,6 +17,7 @@
 #include "client/internal/fork_guard.h"
 #include "client/internal/item_result.h"
 #include "client/internal/multi_get.h"
+#include "client/internal/observer.h"
 #include "client/internal/transfer_time.h"
 #include "client/kv_client.h"
 #include "common/base/clock.h"
@@ -32,8 +33,9 @@ class ClientCore : Connection::Listener {
  public:
   ClientCore(Connector connector, const ClientOptions& options)
       : default_deadline_ns_(options.deadline.count()),
+        observer_(options),
         connection_(std::move(connector), options, *this),
-        async_(connection_, counted_),
+        async_(connection_, counted_, observer_),
         multi_get_(connection_, counted_),
         fork_generation_(ForkGeneration()) {}
 
@@ -79,7 +81,11 @@ class ClientCore : Connection::Listener {
   // A write: one request, sent and answered.
   // `request.buffer` may be set: the payload then lies at its beginning.
   absl::Status Write(Opcode opcode, std::string_view key, std::string_view payload,
-                     uint64_t argument, const WriteOptions& options, Request& request);
+                     uint64_t argument, const WriteOptions& options, Request& request) {
+    if (observer_.WriteIsDue()) [[unlikely]]
+      return WriteObserved(opcode, key, payload, argument, options, request);
+    return WriteOnce(opcode, key, payload, argument, options, request);
+  }
 
   // Many writes of one kind at once: their keys and payloads are set.
   std::vector<absl::Status> WriteAll(Opcode opcode, std::span<Request> requests,
@@ -118,14 +124,11 @@ class ClientCore : Connection::Listener {
   // `value_bytes`: that are sent; of those that are fetched nobody knows yet. Not for a deadline
   // that is over.
   int64_t DeadlineNs(std::chrono::nanoseconds deadline, uint64_t value_bytes = 0) const {
-    const int64_t timeout_ns = deadline.count() > 0
-                                   ? deadline.count()
-                                   : Sum(default_deadline_ns_, TransferAllowanceNs(value_bytes));
-    const int64_t now_ns = RealClock::Get().NowMonotonicNs();
-    return timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
+    return DeadlineFrom(RealClock::Get().NowMonotonicNs(), deadline, value_bytes);
   }
 
   const ClientCounters& counters();
+  const Observer& observer() const { return observer_; }
 
   static constexpr int64_t kNoDeadline = INT64_MAX;
 
@@ -154,9 +157,16 @@ class ClientCore : Connection::Listener {
   [[gnu::always_inline]] bool FindAtOnce(std::string_view key, const OperationOptions& options,
                                          ItemView& item, Begun& begun) {
     Session* const session = connection_.session();
-    if (forked() || session == nullptr || !IsKey(key) || IsOver(options.deadline)) [[unlikely]] {
-      return false;
+    if (forked() || session == nullptr || !IsKey(key) || IsOver(options.deadline) ||
+        observer_.GetIsDue()) [[unlikely]] {
+      return false;  // one that is timed is begun anew, with a look at the clock
     }
+    return FindInSession(*session, key, options, item, begun);
+  }
+  [[gnu::always_inline]] bool FindInSession(Session& session_now, std::string_view key,
+                                            const OperationOptions& options, ItemView& item,
+                                            Begun& begun) {
+    Session* const session = &session_now;
     const uint64_t hash = session->Hash(key);
     if (session->mapped()) return FindInWindow(*session, key, hash, item);
     // A better target is looked for by the way that takes longer.
@@ -195,6 +205,9 @@ class ClientCore : Connection::Listener {
     return true;
   }
 
+  // All of it, with a look at the clock before and after.
+  [[gnu::noinline]] absl::Status WithItemObserved(Session& session, std::string_view key,
+                                                  const OperationOptions& options, UseItem use);
   [[gnu::noinline]] absl::Status WithItemByMachine(std::string_view key,
                                                    const OperationOptions& options, Begun begun,
                                                    UseItem use);
@@ -212,15 +225,35 @@ class ClientCore : Connection::Listener {
   // Checks key, payload and options of a write and fills its header.
   absl::Status Prepare(Opcode opcode, std::string_view key, std::string_view payload,
                        const WriteOptions& options, RequestHeader& header);
+  absl::Status WriteOnce(Opcode opcode, std::string_view key, std::string_view payload,
+                         uint64_t argument, const WriteOptions& options, Request& request);
+  [[gnu::noinline]] absl::Status WriteObserved(Opcode opcode, std::string_view key,
+                                               std::string_view payload, uint64_t argument,
+                                               const WriteOptions& options, Request& request);
+  absl::Status MultiGetOnce(std::span<const std::string_view> keys, std::span<GetResult> results,
+                            const OperationOptions& options);
+  std::vector<absl::Status> WriteAllOnce(Opcode opcode, std::span<Request> requests,
+                                         const WriteOptions& options);
+  // What a deadline of so long from `now_ns` on is; otherwise as DeadlineNs.
+  int64_t DeadlineFrom(int64_t now_ns, std::chrono::nanoseconds deadline,
+                       uint64_t value_bytes) const {
+    const int64_t timeout_ns = deadline.count() > 0
+                                   ? deadline.count()
+                                   : Sum(default_deadline_ns_, TransferAllowanceNs(value_bytes));
+    return timeout_ns < kNoDeadline - now_ns ? now_ns + timeout_ns : kNoDeadline;
+  }
   // Waits until all of `requests`, which were submitted, are done, or gives the rest up.
   void Await(std::span<Request> requests, int64_t deadline_ns);
   static absl::Status Forked();
   void FinishSleep();
   void RefreshClock();
+  void SessionBegins() override { observer_.SessionBegins(); }
   void SessionEnds(Session& session) override;
+  void ConnectionFailed(const absl::Status& cause) override;
   static void AddSession(const Session& session, ClientCounters& sum);
 
   const int64_t default_deadline_ns_;
+  Observer observer_;
   ClientCounters counted_;  // of operations, and of sessions that have ended
   Connection connection_;
   AsyncOperations async_;

@@ -9,6 +9,25 @@ namespace kvd {
 
 absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys,
                                   std::span<GetResult> results, const OperationOptions& options) {
+  if (!observer_.GetIsDue()) [[likely]]
+    return MultiGetOnce(keys, results, options);
+  observer_.TakeDue();
+  const int64_t start_ns = RealClock::Get().NowMonotonicNs();
+  absl::Status status = MultiGetOnce(keys, results, options);
+  const bool answered =
+      status.ok() && std::all_of(results.begin(), results.end(), [](const GetResult& result) {
+        return result.status.ok() || absl::IsNotFound(result.status);
+      });
+  if (answered) {
+    observer_.Add(Observer::Kind::kMultiGet, RealClock::Get().NowMonotonicNs() - start_ns);
+  }
+  observer_.Tell(counters());
+  return status;
+}
+
+absl::Status ClientCore::MultiGetOnce(std::span<const std::string_view> keys,
+                                      std::span<GetResult> results,
+                                      const OperationOptions& options) {
   if (keys.size() != results.size()) {
     return absl::InvalidArgumentError("MultiGet: there must be as many results as keys");
   }

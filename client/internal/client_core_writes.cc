@@ -38,8 +38,26 @@ absl::Status ClientCore::Prepare(Opcode opcode, std::string_view key, std::strin
   return FillHeader(opcode, options, clock, error_us, header);
 }
 
-absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_view payload,
-                               uint64_t argument, const WriteOptions& options, Request& request) {
+// The server has said what became of it.
+static bool IsAnswer(const absl::Status& status) {
+  return status.ok() || absl::IsNotFound(status) || absl::IsAborted(status);
+}
+
+absl::Status ClientCore::WriteObserved(Opcode opcode, std::string_view key,
+                                       std::string_view payload, uint64_t argument,
+                                       const WriteOptions& options, Request& request) {
+  const int64_t start_ns = RealClock::Get().NowMonotonicNs();
+  const absl::Status status = WriteOnce(opcode, key, payload, argument, options, request);
+  if (IsAnswer(status)) {
+    observer_.Add(Observer::Kind::kWrite, RealClock::Get().NowMonotonicNs() - start_ns);
+  }
+  if (observer_.TellIsDue(/*is_write=*/true)) observer_.Tell(counters());
+  return status;
+}
+
+absl::Status ClientCore::WriteOnce(Opcode opcode, std::string_view key, std::string_view payload,
+                                   uint64_t argument, const WriteOptions& options,
+                                   Request& request) {
   if (IsOver(options.deadline)) return Over();
   // It takes a look at the clock, which a short write with time enough is not to wait for.
   constexpr size_t kShortBytes = 64 * 1024;
@@ -76,6 +94,18 @@ absl::Status ClientCore::Write(Opcode opcode, std::string_view key, std::string_
 
 std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request> requests,
                                                const WriteOptions& options) {
+  if (!observer_.times()) return WriteAllOnce(opcode, requests, options);
+  const int64_t start_ns = RealClock::Get().NowMonotonicNs();
+  std::vector<absl::Status> statuses = WriteAllOnce(opcode, requests, options);
+  if (std::all_of(statuses.begin(), statuses.end(), IsAnswer)) {
+    observer_.Add(Observer::Kind::kMultiWrite, RealClock::Get().NowMonotonicNs() - start_ns);
+  }
+  observer_.Tell(counters());
+  return statuses;
+}
+
+std::vector<absl::Status> ClientCore::WriteAllOnce(Opcode opcode, std::span<Request> requests,
+                                                   const WriteOptions& options) {
   std::vector<absl::Status> statuses(requests.size());
   uint64_t bytes = 0;
   if (IsOver(options.deadline)) {
@@ -148,7 +178,9 @@ void ClientCore::StartWrite(Opcode opcode, std::string_view key, std::string_vie
       forked() ? Forked() : Prepare(opcode, key, payload, options, operation->header);
   if (status.ok() && IsOver(options.deadline)) status = Over();
   if (!status.ok()) return this->async().Refuse(std::move(operation), std::move(status));
-  operation->deadline_ns = DeadlineNs(options.deadline, payload.size());
+  const int64_t now_ns = RealClock::Get().NowMonotonicNs();
+  operation->deadline_ns = DeadlineFrom(now_ns, options.deadline, payload.size());
+  if (observer_.WriteIsDue()) operation->observed_from_ns = now_ns;
   operation->header.argument = argument;
   operation->key = key;
   operation->payload = payload;
@@ -170,7 +202,12 @@ void ClientCore::StartGet(std::string_view key, const std::span<char>* into,
     operation->into = *into;
     operation->has_into = true;
   }
-  operation->deadline_ns = DeadlineNs(options.deadline);
+  const int64_t now_ns = RealClock::Get().NowMonotonicNs();
+  operation->deadline_ns = DeadlineFrom(now_ns, options.deadline, 0);
+  if (observer_.GetIsDue()) {
+    observer_.TakeDue();
+    operation->observed_from_ns = now_ns;
+  }
   operation->allows_for_size = options.deadline.count() == 0;
   async_.Start(std::move(operation));
 }
@@ -190,7 +227,9 @@ void ClientCore::StartPutFrom(std::string_view key, std::shared_ptr<BufferMemory
   operation->key = key;
   operation->buffer = std::move(buffer);
   operation->buffer_payload_bytes = bytes;
-  operation->deadline_ns = DeadlineNs(options.deadline, bytes);
+  const int64_t now_ns = RealClock::Get().NowMonotonicNs();
+  operation->deadline_ns = DeadlineFrom(now_ns, options.deadline, bytes);
+  if (observer_.WriteIsDue()) operation->observed_from_ns = now_ns;
   async_.Start(std::move(operation));
 }
 

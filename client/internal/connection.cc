@@ -49,17 +49,23 @@ void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
   next_look_ns_ = NowNs() + kLookForBetterNs;
   session_ = std::move(session);
   ++sessions_;
+  listener_.SessionBegins();
   requests_.Attach(*session_->channel, session_->registrar,
                    same && (welcome.flags & kWelcomeRepliesKept) != 0);
 }
 
 absl::Status Connection::TryConnect(int64_t deadline_ns) {
   const int64_t asked_ns = NowNs();
-  KVD_ASSIGN_OR_RETURN(
-      std::unique_ptr<Session> session,
-      connector_.Reconnect(clock_, std::max(deadline_ns, asked_ns + kConnectMinNs)));
+  // Within the back-off none is made.
+  const bool attempted = connector_.next_attempt_ns() <= asked_ns;
+  absl::StatusOr<std::unique_ptr<Session>> session =
+      connector_.Reconnect(clock_, std::max(deadline_ns, asked_ns + kConnectMinNs));
+  if (!session.ok()) {
+    if (attempted) listener_.ConnectionFailed(session.status());
+    return session.status();
+  }
   ++reconnects_;
-  Begin(std::move(session), asked_ns);
+  Begin(*std::move(session), asked_ns);
   return absl::OkStatus();
 }
 
@@ -109,8 +115,18 @@ void Connection::Advance() {
   TakeClock();
   if (read.ok() && requested.ok() && !broke_format_) [[likely]]
     return;
-  if (absl::IsDataLoss(requested) || broke_format_) return End();
-  EndIfBroken();
+  EndAfter(requested);
+}
+
+void Connection::EndAfter(const absl::Status& requested) {
+  if (!absl::IsDataLoss(requested) && !broke_format_) {
+    EndIfBroken();
+    return;
+  }
+  listener_.ConnectionFailed(absl::IsDataLoss(requested)
+                                 ? requested
+                                 : absl::DataLossError("the server's reply broke the format"));
+  End();
 }
 
 void Connection::PumpRequests() {
@@ -121,6 +137,7 @@ void Connection::PumpRequests() {
 
 bool Connection::EndIfBroken() {
   if (session_ == nullptr || session_->channel->status().ok()) return false;
+  listener_.ConnectionFailed(session_->channel->status());
   End();
   return true;
 }

@@ -25,6 +25,10 @@ class Connection {
     virtual ~Listener() = default;
     // The session is about to be destroyed, with all that it allocated and posted.
     virtual void SessionEnds(Session& session) = 0;
+    // There is one again.
+    virtual void SessionBegins() = 0;
+    // A session broke, or could not be made. It must not use the connection.
+    virtual void ConnectionFailed(const absl::Status& cause) = 0;
   };
 
   // `listener` outlives the connection.
@@ -74,9 +78,6 @@ class Connection {
   // Ends the session if its channel is broken. True if it did.
   bool EndIfBroken();
 
-  // Ends the session for a reason that its channel does not know: the server broke the format.
-  void End();
-
   // A better way to the same kvd may be back: looked for now and then, when nothing is under way.
   void ConsiderBetterTarget();
 
@@ -96,6 +97,10 @@ class Connection {
   void RefreshClock();
 
  private:
+  // The session broke, if it did: `requested` is what became of its requests.
+  [[gnu::noinline, gnu::cold]] void EndAfter(const absl::Status& requested);
+  // The listener knows why.
+  void End();
   absl::Status TryConnect(int64_t deadline_ns);
   void Begin(std::unique_ptr<Session> session, int64_t asked_ns);
   void TakeClock();
