@@ -135,7 +135,12 @@ def probes():
         process = subprocess.Popen([KVD, "--shm=" + directory + "/s", "--memory=8m", "--admin=*:0", "--insecure"],
                                    stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
-            port = next(re.search(r"http://\S*?:(\d+)/", line)[1] for line in process.stderr if "http://" in line)
+            port = None
+            for line in process.stderr:
+                port = re.search(r"http://\S*?:(\d+)/|$", line)[1] or port
+                if " serves " in line:  # until then it is not ready
+                    break
+            check(port is not None, "kvd named no port")
             for path in paths:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=TIMEOUT_S) as answer:
                     check_equal(answer.status, 200, path)
