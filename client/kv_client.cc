@@ -315,12 +315,15 @@ absl::StatusOr<std::chrono::nanoseconds> Client::Ping(const OperationOptions& op
 namespace {
 
 // A text of the server's that takes several requests.
-absl::StatusOr<std::string> ReadText(ClientCore& core, Opcode opcode, int64_t deadline_ns) {
+// `which`: of those that the opcode has; empty: its own.
+absl::StatusOr<std::string> ReadText(ClientCore& core, Opcode opcode, std::string_view which,
+                                     int64_t deadline_ns) {
   std::string text;
   for (uint64_t whole = 1; text.size() < whole;) {
     Request request;
     request.header.opcode = static_cast<uint8_t>(opcode);
     request.header.argument = text.size();
+    request.key = which;
     KVD_RETURN_IF_ERROR(core.CallForOk(request, deadline_ns));
     whole = request.reply.value_len;
     if (request.reply_payload.empty() && text.size() < whole) {
@@ -338,13 +341,31 @@ std::string_view TakeUntil(char end, std::string_view& rest) {
   return part;
 }
 
+// Lines of words "name=value".
+absl::StatusOr<std::vector<Client::Facts>> FactsOf(std::string_view text) {
+  std::vector<Client::Facts> lines;
+  while (!text.empty()) {
+    std::string_view line = TakeUntil('\n', text);
+    Client::Facts facts;
+    while (!line.empty()) {
+      const std::string_view word = TakeUntil(' ', line);
+      const size_t equals = word.find('=');
+      if (equals == std::string_view::npos)
+        return absl::DataLossError("the server's text has a word without a value");
+      facts.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+    }
+    lines.push_back(std::move(facts));
+  }
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(
     const OperationOptions& options) {
   if (Impl::IsOver(options.deadline)) return Impl::Over();
   KVD_ASSIGN_OR_RETURN(const std::string text,
-                       ReadText(*impl_, Opcode::kStat, impl_->DeadlineNs(options.deadline)));
+                       ReadText(*impl_, Opcode::kStat, "", impl_->DeadlineNs(options.deadline)));
   std::vector<std::pair<std::string, std::string>> stats;
   for (std::string_view rest = text; !rest.empty();) {
     const std::string_view line = TakeUntil('\n', rest);
@@ -358,22 +379,16 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> Client::Stats(
 
 absl::StatusOr<std::vector<Client::Facts>> Client::Sessions(const OperationOptions& options) {
   if (Impl::IsOver(options.deadline)) return Impl::Over();
-  KVD_ASSIGN_OR_RETURN(const std::string text,
-                       ReadText(*impl_, Opcode::kSessions, impl_->DeadlineNs(options.deadline)));
-  std::vector<Facts> sessions;
-  for (std::string_view rest = text; !rest.empty();) {
-    std::string_view line = TakeUntil('\n', rest);
-    Facts facts;
-    while (!line.empty()) {
-      const std::string_view word = TakeUntil(' ', line);
-      const size_t equals = word.find('=');
-      if (equals == std::string_view::npos)
-        return absl::DataLossError("a session is described by a word without a value");
-      facts.emplace_back(word.substr(0, equals), word.substr(equals + 1));
-    }
-    sessions.push_back(std::move(facts));
-  }
-  return sessions;
+  KVD_ASSIGN_OR_RETURN(const std::string text, ReadText(*impl_, Opcode::kSessions, "",
+                                                        impl_->DeadlineNs(options.deadline)));
+  return FactsOf(text);
+}
+
+absl::StatusOr<std::vector<Client::Facts>> Client::SlowRequests(const OperationOptions& options) {
+  if (Impl::IsOver(options.deadline)) return Impl::Over();
+  KVD_ASSIGN_OR_RETURN(const std::string text, ReadText(*impl_, Opcode::kSessions, kSlowLogText,
+                                                        impl_->DeadlineNs(options.deadline)));
+  return FactsOf(text);
 }
 
 absl::StatusOr<uint64_t> Client::Kick(std::string_view who, const OperationOptions& options) {

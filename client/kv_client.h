@@ -443,6 +443,10 @@ class Client {
   // values: session, client, name, transport, address, pid, uid, key, role, since_unix_us.
   using Facts = std::vector<std::pair<std::string, std::string>>;
   absl::StatusOr<std::vector<Facts>> Sessions(const OperationOptions& options = {});
+  // Likewise, the requests that took the server long (kvd --slow_log), the newest first, 128 at the most: at_unix_us,
+  // operation, session, name, key_bytes, value_bytes, us (in all), phase (that took longest), waiting_us, pulling_us,
+  // evicting_us, executing_us.
+  absl::StatusOr<std::vector<Facts>> SlowRequests(const OperationOptions& options = {});
   // Ends the sessions that `who` means, this one excepted, and returns how many: a session's number,
   // or client:HEX, key:NAME, user:UID, address:HOST, or else the name that a client gave itself. A
   // client that is let in again comes back by itself: take away its key first.

@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/base/units.h"
@@ -270,6 +271,19 @@ const std::vector<Flag>& Flags() {
        }},
       {"bucket_bytes", 0, "BYTES", "size of an index bucket: 512, 1024, 2048 or 4096", "1024",
        [](KvdOptions& o, const std::string& v) { return SetBucket(v, o.bucket_bytes); }},
+      {"slow_log", 0, "TIME",
+       "remember the last 128 requests that took this long or longer, for 'kvcli slowlog' and the "
+       "status page: 10ms, 250us, 1s; 0: none",
+       "10ms",
+       [](KvdOptions& o, const std::string& v) {
+         absl::Duration time;
+         if (!absl::ParseDuration(v, &time) || time < absl::ZeroDuration() ||
+             time > absl::Hours(24) ||
+             (time != absl::ZeroDuration() && time < absl::Microseconds(1)))
+           return Bad("a time from 1us to 24h such as 10ms, or 0");
+         o.slow_log_ns = absl::ToInt64Nanoseconds(time);
+         return absl::OkStatus();
+       }},
       {"admin", 0, "[HOST:]PORT",
        "serve metrics, health and a status page by HTTP; without HOST at 127.0.0.1, another needs "
        "--insecure: it shows them to whoever asks",

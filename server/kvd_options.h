@@ -53,7 +53,8 @@ struct KvdOptions {
   uint64_t max_pull_bytes = 0;
   uint32_t idle_timeout_s = 0;
   uint32_t bucket_bytes = kBucketBytesDefault;
-  std::string admin;  // [HOST:]PORT of the admin endpoint; empty: none
+  int64_t slow_log_ns = 10'000'000;  // 0: no slow log
+  std::string admin;                 // [HOST:]PORT of the admin endpoint; empty: none
   bool check = false;
   bool verbose = false;
   bool help = false;

@@ -61,7 +61,8 @@ absl::Status KvdServer::Start() {
   for (const auto& transport : transports_) KVD_RETURN_IF_ERROR(transport->Start(*admission_));
   if (admin_ != nullptr) {
     admin_->Serve({.statistics = [this] { return Statistics(); },
-                   .sessions = [this] { return AdminSessions(); }});
+                   .sessions = [this] { return AdminSessions(); },
+                   .slow_requests = [this] { return AdminSlowRequests(); }});
   }
   return absl::OkStatus();
 }
@@ -168,6 +169,9 @@ absl::Status KvdServer::StartPollers() {
     return admission_->WhyExpelled(session_id);
   };
   options.sessions_text = [this] { return access_->DescribeSessions(); };
+  if (plan_.options.slow_log_ns != 0) options.slow_ns = plan_.options.slow_log_ns;
+  options.slow = [this](SlowRequest request) { slow_log_.Add(std::move(request)); };
+  options.slow_text = [this] { return DescribeSlowRequests(slow_log_.Newest()); };
   options.kick = [this](std::string_view who, uint64_t by) { return access_->Kick(who, by); };
   if (plan_.options.verbose) options.log = log_;
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
@@ -210,6 +214,7 @@ StatisticList KvdServer::Statistics() const {
   std::vector<const RequestCounters*> counters;
   for (const Poller* poller : peers_) counters.push_back(&poller->counters());
   AddRequests(counters, list);
+  AddTimes(list);
   if (rdma_ != nullptr) list.Append(rdma_->Facts());
   AddProcess(list);
   return list;

@@ -18,6 +18,7 @@
 #include "server/kvd_access.h"
 #include "server/kvd_plan.h"
 #include "server/poller/poller.h"
+#include "server/poller/slow_log.h"
 #include "server/session/admission_policy.h"
 #include "server/slewed_clock.h"
 #include "server/store/region.h"
@@ -66,10 +67,12 @@ class KvdServer {
 
   // Any thread (kvd_statistics.cc).
   std::vector<AdminSession> AdminSessions() const;
+  std::vector<AdminSlowRequest> AdminSlowRequests() const;
   // Parts of Statistics.
   void AddIdentity(StatisticList& list) const;
   void AddMemory(StatisticList& list) const;
   void AddSessions(StatisticList& list) const;
+  void AddTimes(StatisticList& list) const;
 
   const KvdPlan plan_;
   const Log log_;
@@ -79,6 +82,7 @@ class KvdServer {
   std::unique_ptr<AdminEndpoint> admin_;  // null: none
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Shard>> shards_;
+  SlowLog slow_log_;
   std::unique_ptr<KvdAccess> access_;
   std::unique_ptr<AdmissionPolicy> admission_;
   std::vector<std::unique_ptr<ServerTransport>> transports_;

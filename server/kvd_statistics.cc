@@ -75,6 +75,34 @@ void KvdServer::AddSessions(StatisticList& list) const {
                 .help = "Clients that were refused, for whatever reason."});
 }
 
+void KvdServer::AddTimes(StatisticList& list) const {
+  std::vector<const RequestTimes*> times;
+  for (const Poller* poller : peers_) times.push_back(&poller->times());
+  AddRequestTimes(times, list);
+  list.Counter("slow_requests", slow_log_.total(),
+               {.help = "Requests that took as long as --slow_log says, or longer."});
+}
+
+std::vector<AdminSlowRequest> KvdServer::AdminSlowRequests() const {
+  std::vector<AdminSlowRequest> rows;
+  for (SlowRequest& request : slow_log_.Newest()) {
+    const RequestPhases& phases = request.phases;
+    rows.push_back({.at_unix_us = request.at_unix_us,
+                    .operation = std::string(request.operation),
+                    .session_id = request.session_id,
+                    .name = std::move(request.name),
+                    .key_bytes = request.key_bytes,
+                    .value_bytes = request.value_bytes,
+                    .phase = std::string(phases.Longest()),
+                    .total_us = phases.total_ns() / 1000,
+                    .waiting_us = phases.waiting_ns / 1000,
+                    .pulling_us = phases.pulling_ns / 1000,
+                    .evicting_us = phases.evicting_ns / 1000,
+                    .executing_us = phases.executing_ns / 1000});
+  }
+  return rows;
+}
+
 std::vector<AdminSession> KvdServer::AdminSessions() const {
   std::vector<AdminSession> rows;
   for (SessionFacts& session : admission_->Sessions()) {

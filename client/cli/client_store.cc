@@ -128,6 +128,9 @@ class ClientStore : public KeyValueStore {
   absl::StatusOr<Statistics> Stats() override { return client_->Stats(options_); }
 
   absl::StatusOr<std::vector<Statistics>> Sessions() override { return client_->Sessions(options_); }
+  absl::StatusOr<std::vector<Statistics>> SlowRequests() override {
+    return client_->SlowRequests(options_);
+  }
   absl::StatusOr<uint64_t> Kick(std::string_view who) override {
     return client_->Kick(who, options_);
   }

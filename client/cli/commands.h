@@ -29,6 +29,7 @@ extern const Command kLatencyCommand;
 extern const Command kWatchCommand;
 extern const Command kPlanCommand;
 extern const Command kAdminCommand;
+extern const Command kSlowlogCommand;
 extern const Command kDevicesCommand;
 extern const Command kDoctorCommand;
 extern const Command kHelpCommand;

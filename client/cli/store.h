@@ -106,6 +106,8 @@ class KeyValueStore {
 
   // Of an administrator: who is connected, and the end of somebody's sessions (how many).
   virtual absl::StatusOr<std::vector<Statistics>> Sessions() = 0;
+  // Likewise, the requests that took the server long, the newest first.
+  virtual absl::StatusOr<std::vector<Statistics>> SlowRequests() = 0;
   virtual absl::StatusOr<uint64_t> Kick(std::string_view who) = 0;
 
   // The server's clock, by which items expire.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kvd {
@@ -13,6 +14,24 @@ enum class StatisticKind : uint8_t {
   kGauge,    // a number that goes up and down
   kCounter,  // a number that only grows, from 0 at the start
   kText,
+  kHistogram,  // of times; a metric only
+};
+
+// An upper limit of a cell of a histogram, and how a metric says it in seconds: a literal, in the
+// form that Go's %g gives it, which Prometheus compares as text.
+struct HistogramLimit {
+  uint64_t ns = 0;
+  std::string_view seconds;
+};
+
+struct StatisticHistogram {
+  struct Cell {
+    HistogramLimit limit;
+    uint64_t count = 0;  // of all times up to the limit
+  };
+  std::vector<Cell> cells;  // the smallest limit first
+  uint64_t count = 0;       // of all
+  uint64_t sum_ns = 0;
 };
 
 // How a statistic is shown as a metric. The views are of string literals.
@@ -33,7 +52,8 @@ struct Statistic {
   std::string_view name;  // empty: a metric only
   StatisticKind kind = StatisticKind::kGauge;
   uint64_t number = 0;
-  std::string text;  // kText only
+  std::string text;                   // kText only
+  StatisticHistogram histogram = {};  // kHistogram only
   Metric metric;
 
   std::string ValueText() const {
@@ -46,13 +66,16 @@ struct Statistic {
 class StatisticList {
  public:
   void Gauge(std::string_view name, uint64_t value, Metric metric = {}) {
-    rows_.push_back({name, StatisticKind::kGauge, value, {}, metric});
+    rows_.push_back({name, StatisticKind::kGauge, value, {}, {}, metric});
   }
   void Counter(std::string_view name, uint64_t value, Metric metric = {}) {
-    rows_.push_back({name, StatisticKind::kCounter, value, {}, metric});
+    rows_.push_back({name, StatisticKind::kCounter, value, {}, {}, metric});
   }
   void Text(std::string_view name, std::string_view value, Metric metric = {}) {
-    rows_.push_back({name, StatisticKind::kText, 0, std::string(value), metric});
+    rows_.push_back({name, StatisticKind::kText, 0, std::string(value), {}, metric});
+  }
+  void Histogram(StatisticHistogram histogram, Metric metric) {
+    rows_.push_back({{}, StatisticKind::kHistogram, 0, {}, std::move(histogram), metric});
   }
 
   void Append(const StatisticList& other) {

@@ -37,9 +37,10 @@ enum class Opcode : uint8_t {
                    // short while; value_len = how many, result = the next cursor, 0 after the last
   kHits = 13,      // the value is an array of key hashes, 8 bytes each, that were read one-sidedly of late; result = 1 if
                    // the server makes use of them, 0 if a client need not send more
-  kSessions = 14,  // as kStat: a text with a line for each session
+  kSessions = 14,  // as kStat: a text with a line for each session; with `key` kSlowLogText for each slow request
   kKick = 15,      // ends the sessions that `key` means, this one excepted; result = how many
 };
+inline constexpr char kSlowLogText[] = "slow";
 inline constexpr uint8_t kOpcodeLast = static_cast<uint8_t>(Opcode::kKick);
 
 // RequestHeader::flags

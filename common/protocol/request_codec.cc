@@ -11,7 +11,7 @@ namespace {
 // What a request of each opcode may bring along.
 struct Rule {
   bool known = false;
-  bool key = false;  // it has one; a prefix may be empty
+  bool key = false;  // it has one; a prefix, or the name of a text, may be empty
   bool value = false;
   uint8_t flags = 0;
 };
@@ -46,9 +46,9 @@ constexpr Rule RuleOf(Opcode opcode) {
           .known = true, .key = true, .flags = kWriteFlags | kRequestIfVersion | kRequestWithValue};
     case Opcode::kFlush:
     case Opcode::kKick:
+    case Opcode::kSessions:
       return {.known = true, .key = true};
     case Opcode::kStat:
-    case Opcode::kSessions:
     case Opcode::kRelease:
       return {.known = true};
   }
@@ -102,7 +102,8 @@ FrameError DecodeRequest(std::span<const std::byte> frame, RequestView& request)
   const Rule& rule = kRules[header.opcode];
   if (!rule.known) return "unknown opcode";
   if (rule.key) {
-    if (header.key_len == 0 && opcode != Opcode::kFlush) return "key is empty";
+    if (header.key_len == 0 && opcode != Opcode::kFlush && opcode != Opcode::kSessions)
+      return "key is empty";
     if (header.key_len > kKeyBytesMax) return "key is longer than 4096 bytes";
   } else if (header.key_len != 0) {
     return "key where none belongs";

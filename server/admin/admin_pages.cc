@@ -30,6 +30,19 @@ bool IsThisHost(std::string_view host) {
   return host == "localhost" || host.find_first_not_of("0123456789.") == host.npos;
 }
 
+// /metrics also answers while kvd does not serve, with this alone: a monitor tells one that has not
+// begun to serve from one that is not there.
+void AddReady(bool ready, StatisticList& list) {
+  list.Gauge("", ready ? 1 : 0,
+             {.name = "kvd_ready", .help = "1 while kvd serves; 0 while it starts or ends."});
+}
+
+AdminReply Metrics(const StatisticList& statistics, const AdminRequest& request) {
+  const MetricsFormat format = MetricsFormatFor(request.accept);
+  return {.content_type = std::string(ContentTypeOf(format)),
+          .body = MetricsText(statistics, format)};
+}
+
 AdminReply PlainText(int status, std::string_view line) {
   AdminReply reply;
   reply.status = status;
@@ -63,6 +76,9 @@ AdminReply AdminPages::Answer(const AdminRequest& request) {
   if (request.path == "/style.css") {
     return {.content_type = "text/css; charset=utf-8", .body = std::string(StatusStyle())};
   }
+  if (request.path == "/live.js") {
+    return {.content_type = "text/javascript; charset=utf-8", .body = std::string(StatusScript())};
+  }
   if (!NeedsServing(request.path)) {
     return PlainText(404,
                      "there is no such page; there are /, /status.json, /metrics, /readyz "
@@ -70,6 +86,11 @@ AdminReply AdminPages::Answer(const AdminRequest& request) {
   }
   const std::lock_guard lock(mutex_);
   if (source_.has_value()) return AnswerServing(request);
+  if (request.path == "/metrics") {
+    StatisticList statistics;
+    AddReady(false, statistics);
+    return Metrics(statistics, request);
+  }
   if (request.path == "/")
     return {.status = 503, .content_type = kHtml, .body = NotReadyPage(reason_)};
   return PlainText(503, "not ready: " + reason_);
@@ -79,15 +100,17 @@ AdminReply AdminPages::AnswerServing(const AdminRequest& request) {
   if (request.path == "/readyz") return PlainText(200, "ok");
   StatisticList statistics = source_->statistics();
   if (request.path == "/metrics") {
-    const MetricsFormat format = MetricsFormatFor(request.accept);
-    return {.content_type = std::string(ContentTypeOf(format)),
-            .body = MetricsText(statistics, format)};
+    AddReady(true, statistics);
+    return Metrics(statistics, request);
   }
   const std::vector<AdminSession> sessions = source_->sessions();
   if (request.path == "/status.json") {
-    return {.content_type = "application/json", .body = StatusJson(statistics, sessions)};
+    return {.content_type = "application/json",
+            .body = StatusJson(statistics, sessions, source_->slow_requests())};
   }
-  return {.content_type = kHtml, .body = StatusPage(statistics, sessions, RatesSince(statistics))};
+  return {
+      .content_type = kHtml,
+      .body = StatusPage(statistics, sessions, source_->slow_requests(), RatesSince(statistics))};
 }
 
 // Since the last look that is long enough ago; remembers this one if so.

@@ -32,10 +32,11 @@ struct AdminReply {
 //   /livez        200 as long as the process answers
 //   /readyz       200 while kvd serves, otherwise 503 and why not
 //   /metrics      Prometheus' text format, or OpenMetrics
-//   /status.json  the statistics and the sessions
-//   /             the same for people; /style.css belongs to it
+//   /status.json  the statistics, the sessions and the slow requests
+//   /             the same for people; /style.css and /live.js belong to it
 //
-// What shows something answers 503 as /readyz does while kvd does not serve. Thread-safe.
+// What shows something answers 503 as /readyz does while kvd does not serve; but /metrics 200, and
+// that it does not. Thread-safe.
 class AdminPages {
  public:
   struct Options {

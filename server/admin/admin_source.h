@@ -20,11 +20,30 @@ struct AdminSession {
   int64_t since_unix_us = 0;
 };
 
-// Both are called on the endpoint's thread, must not block for long and not disturb who serves
+// A request that took long.
+struct AdminSlowRequest {
+  int64_t at_unix_us = 0;
+  std::string operation;
+  uint64_t session_id = 0;  // 0: it has gone
+  std::string name;         // of the client, as AdminSession's
+  uint32_t key_bytes = 0;
+  uint64_t value_bytes = 0;
+  std::string phase;  // that took longest: "waiting", "pulling", "evicting", "executing"
+  int64_t total_us = 0;
+  int64_t waiting_us = 0;
+  int64_t pulling_us = 0;
+  int64_t evicting_us = 0;
+  int64_t executing_us = 0;
+};
+
+// All are called on the endpoint's thread, must not block for long and not disturb who serves
 // requests.
 struct AdminSource {
   std::function<StatisticList()> statistics;
   std::function<std::vector<AdminSession>()> sessions;
+  std::function<std::vector<AdminSlowRequest>()> slow_requests = [] {
+    return std::vector<AdminSlowRequest>();
+  };
 };
 
 }  // namespace kvd

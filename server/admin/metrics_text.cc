@@ -61,6 +61,10 @@ std::string Value(const Statistic& row) {
   return absl::StrFormat("%d.%06d", row.number / 1'000'000, row.number % 1'000'000);
 }
 
+std::string Seconds(uint64_t ns) {
+  return absl::StrFormat("%d.%09d", ns / 1'000'000'000, ns % 1'000'000'000);
+}
+
 std::string WithoutSuffix(const std::string& name, std::string_view suffix) {
   return absl::EndsWith(name, ToAbsl(suffix)) ? name.substr(0, name.size() - suffix.size()) : name;
 }
@@ -68,7 +72,9 @@ std::string WithoutSuffix(const std::string& name, std::string_view suffix) {
 void AppendHead(const Family& family, MetricsFormat format, std::string& text) {
   const StatisticKind kind = family.rows.front()->kind;
   std::string name = family.name;
-  std::string_view type = kind == StatisticKind::kCounter ? "counter" : "gauge";
+  std::string_view type = kind == StatisticKind::kCounter     ? "counter"
+                          : kind == StatisticKind::kHistogram ? "histogram"
+                                                              : "gauge";
   if (format == MetricsFormat::kOpenMetrics) {
     // There a family's name has no suffix of its type.
     if (kind == StatisticKind::kCounter) name = WithoutSuffix(name, "_total");
@@ -110,6 +116,25 @@ void AppendNumbers(const Family& family, std::string& text) {
   }
 }
 
+// "kvd_x_bucket{operation="put",le="0.001"} 7" for each limit and for all, the sum and the count.
+void AppendHistograms(const Family& family, std::string& text) {
+  for (const Statistic* row : family.rows) {
+    const StatisticHistogram& times = row->histogram;
+    const std::string label =
+        row->metric.label.empty() ? "" : Label(row->metric.label, row->metric.label_value);
+    const std::string_view comma = label.empty() ? "" : ",";
+    const std::string braced = label.empty() ? "" : absl::StrCat("{", label, "}");
+    const auto bucket = [&](std::string_view limit, uint64_t count) {
+      absl::StrAppend(&text, family.name, "_bucket{", label, ToAbsl(comma), "le=\"", ToAbsl(limit),
+                      "\"} ", count, "\n");
+    };
+    for (const StatisticHistogram::Cell& cell : times.cells) bucket(cell.limit.seconds, cell.count);
+    bucket("+Inf", times.count);
+    absl::StrAppend(&text, family.name, "_sum", braced, " ", Seconds(times.sum_ns), "\n",
+                    family.name, "_count", braced, " ", times.count, "\n");
+  }
+}
+
 // "q=0", "q = 0.0": what a client does not want at all.
 bool IsUnwanted(absl::string_view parameter) {
   const std::vector<std::string> parts = absl::StrSplit(parameter, absl::MaxSplits('=', 1));
@@ -143,6 +168,8 @@ std::string MetricsText(const StatisticList& statistics, MetricsFormat format) {
     AppendHead(family, format, text);
     if (family.rows.front()->kind == StatisticKind::kText) {
       AppendTexts(family, text);
+    } else if (family.rows.front()->kind == StatisticKind::kHistogram) {
+      AppendHistograms(family, text);
     } else {
       AppendNumbers(family, text);
     }

@@ -23,7 +23,8 @@ std::string UtcText(int64_t unix_us) {
   return absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::FromUnixMicros(unix_us), absl::UTCTimeZone());
 }
 
-std::string StatusJson(const StatisticList& statistics, const std::vector<AdminSession>& sessions) {
+std::string StatusJson(const StatisticList& statistics, const std::vector<AdminSession>& sessions,
+                       const std::vector<AdminSlowRequest>& slow_requests) {
   Json values = Json::object();
   for (const Statistic& row : statistics.rows()) {
     if (!row.name.empty()) values[std::string(row.name)] = ValueOf(row);
@@ -38,7 +39,25 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
                     {"role", session.role},
                     {"since", UtcText(session.since_unix_us)}});
   }
-  const Json status{{"statistics", std::move(values)}, {"sessions", std::move(rows)}};
+  Json slow = Json::array();
+  for (const AdminSlowRequest& request : slow_requests) {
+    slow.push_back({{"at", UtcText(request.at_unix_us)},
+                    {"at_unix_us", request.at_unix_us},
+                    {"operation", request.operation},
+                    {"session", request.session_id},
+                    {"name", request.name},
+                    {"key_bytes", request.key_bytes},
+                    {"value_bytes", request.value_bytes},
+                    {"us", request.total_us},
+                    {"phase", request.phase},
+                    {"waiting_us", request.waiting_us},
+                    {"pulling_us", request.pulling_us},
+                    {"evicting_us", request.evicting_us},
+                    {"executing_us", request.executing_us}});
+  }
+  const Json status{{"statistics", std::move(values)},
+                    {"sessions", std::move(rows)},
+                    {"slow_requests", std::move(slow)}};
   return status.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -8,22 +8,25 @@
 #include "common/base/string_view.h"
 #include "common/base/units.h"
 #include "server/admin/html.h"
+#include "server/admin/status_charts.h"
 #include "server/admin/status_json.h"
 
 namespace kvd {
 namespace {
 
-constexpr int kRefreshSeconds = 5;
-constexpr int kBarWidth = 1000;       // of the drawing, which the page stretches
+constexpr int kRefreshSeconds = 5;    // without JavaScript; with it: status_assets.cc
 constexpr size_t kSessionsMax = 200;  // rows shown
+constexpr size_t kSlowRequestsMax = 20;
 
 std::string Head(std::string_view title) {
   return absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<meta name=\"viewport\" content=\"width=device-width\">"
-      "<meta http-equiv=\"refresh\" content=\"",
-      kRefreshSeconds, "\"><link rel=\"stylesheet\" href=\"/style.css\"><title>", HtmlText(title),
-      "</title></head><body>\n");
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+      "<noscript><meta http-equiv=\"refresh\" content=\"",
+      kRefreshSeconds,
+      "\"></noscript><link rel=\"stylesheet\" href=\"/style.css\">"
+      "<script src=\"/live.js\" defer></script><title>",
+      HtmlText(title), "</title></head><body>\n<p id=\"silent\" hidden></p>\n<main>\n");
 }
 
 std::string TextOf(const StatisticList& statistics, std::string_view name) {
@@ -70,56 +73,29 @@ std::string Tiles(const StatisticList& all, const StatusRates& rates) {
   return html + "</dl>\n";
 }
 
-// Of the region, in the order in which they are drawn.
-constexpr const char* kUses[] = {"index", "heap_used", "heap_free", "free", "fixed"};
-
-uint64_t BytesOf(const StatisticList& all, std::string_view use) {
-  for (const Statistic& row : all.rows()) {
-    if (row.metric.name == "kvd_region_bytes" && row.metric.label_value == use) return row.number;
-  }
-  return 0;
-}
-
-// The region as one bar, a part for each use, and the legend below it.
-std::string MemoryMap(const StatisticList& all) {
-  const double total = static_cast<double>(std::max<uint64_t>(1, all.NumberOf("memory_bytes")));
-  std::string bar, legend;
-  double at = 0;
-  for (const char* use : kUses) {
-    const double width = kBarWidth * static_cast<double>(BytesOf(all, use)) / total;
-    absl::StrAppendFormat(&bar,
-                          "<rect class=\"%s\" x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"40\"/>",
-                          use, at, width);
-    absl::StrAppendFormat(&legend,
-                          "<li><svg width=\"12\" height=\"12\"><rect class=\"%s\" width=\"12\" "
-                          "height=\"12\"/></svg> %s <b>%s</b> (%.1f %%)</li>",
-                          use, use, FormatBytes(BytesOf(all, use)), 100 * width / kBarWidth);
-    at += width;
-  }
-  return absl::StrCat("<h2>Memory of the region: ", FormatBytes(all.NumberOf("memory_bytes")),
-                      "</h2>\n<svg class=\"bar\" role=\"img\" aria-label=\"use of the region\" "
-                      "viewBox=\"0 0 ",
-                      kBarWidth, " 40\" preserveAspectRatio=\"none\">", bar, "</svg>\n<ul>", legend,
-                      "</ul>\n<p>Longest free run: ",
-                      FormatBytes(all.NumberOf("largest_free_run_bytes")), "</p>\n");
+// A table that a narrow screen scrolls by itself.
+std::string Rows(std::string_view head, std::string_view rows) {
+  return absl::StrCat("<div class=\"wide\"><table><thead><tr>", ToAbsl(head), "</tr></thead>\n",
+                      ToAbsl(rows), "</table></div>\n");
 }
 
 std::string Sessions(const std::vector<AdminSession>& sessions) {
   std::string html = absl::StrCat("<h2>Sessions: ", sessions.size(), "</h2>\n");
   if (sessions.empty()) return html + "<p>Nobody is connected.</p>\n";
-  html +=
-      "<table><tr><th>id</th><th>name</th><th>transport</th><th>address</th><th>key</th>"
-      "<th>role</th><th>since</th></tr>\n";
+  std::string rows;
   for (size_t i = 0; i < std::min(sessions.size(), kSessionsMax); ++i) {
     const AdminSession& s = sessions[i];
-    absl::StrAppend(&html, "<tr><td>", s.id);
+    absl::StrAppend(&rows, "<tr><td>", s.id);
     for (const std::string& text :
          {s.name, s.transport, s.address, s.key_name, s.role, UtcText(s.since_unix_us)}) {
-      absl::StrAppend(&html, "</td><td>", HtmlText(text));
+      absl::StrAppend(&rows, "</td><td>", HtmlText(text));
     }
-    html += "</td></tr>\n";
+    rows += "</td></tr>\n";
   }
-  html += "</table>\n";
+  html += Rows(
+      "<th>id</th><th>name</th><th>transport</th><th>address</th><th>key</th><th>role</th>"
+      "<th>since</th>",
+      rows);
   if (sessions.size() > kSessionsMax) {
     absl::StrAppend(&html, "<p>and ", sessions.size() - kSessionsMax,
                     " more: <a href=\"/status.json\">/status.json</a></p>\n");
@@ -127,16 +103,48 @@ std::string Sessions(const std::vector<AdminSession>& sessions) {
   return html;
 }
 
+std::string Milliseconds(int64_t us) {
+  return absl::StrFormat("%.3f", static_cast<double>(us) / 1000);
+}
+
+std::string SlowRequests(const std::vector<AdminSlowRequest>& requests) {
+  std::string html = absl::StrCat("<h2>Slow requests, of late: ", requests.size(), "</h2>\n");
+  if (requests.empty()) return html + "<p>None took as long as --slow_log says.</p>\n";
+  std::string rows;
+  for (size_t i = 0; i < std::min(requests.size(), kSlowRequestsMax); ++i) {
+    const AdminSlowRequest& r = requests[i];
+    absl::StrAppend(&rows, "<tr><td>", UtcText(r.at_unix_us), "</td><td>", HtmlText(r.operation),
+                    "</td><td>", r.session_id, "</td><td>", HtmlText(r.name));
+    for (const uint64_t bytes : {uint64_t{r.key_bytes}, r.value_bytes})
+      absl::StrAppend(&rows, "</td><td class=\"n\">", FormatBytes(bytes));
+    absl::StrAppend(&rows, "</td><td class=\"n\"><b>", Milliseconds(r.total_us), "</b>");
+    for (const int64_t us : {r.waiting_us, r.pulling_us, r.evicting_us, r.executing_us})
+      absl::StrAppend(&rows, "</td><td class=\"n\">", Milliseconds(us));
+    absl::StrAppend(&rows, "</td></tr>\n");
+  }
+  html += Rows(
+      "<th>when</th><th>operation</th><th>session</th><th>name</th><th class=\"n\">key</th>"
+      "<th class=\"n\">value</th><th class=\"n\">ms</th><th class=\"n\">waiting</th>"
+      "<th class=\"n\">pulling</th><th class=\"n\">evicting</th>"
+      "<th class=\"n\">executing</th>",
+      rows);
+  if (requests.size() > kSlowRequestsMax) html += "<p>All: <code>kvcli slowlog</code></p>\n";
+  return html;
+}
+
 template <typename Wanted>
-std::string Table(std::string_view title, const StatisticList& all, Wanted wanted) {
+std::string Table(std::string_view title, const StatisticList& all, bool open, Wanted wanted) {
   std::string rows;
   for (const Statistic& row : all.rows()) {
     if (row.name.empty() || !wanted(row)) continue;
-    absl::StrAppend(&rows, "<tr><th>", ToAbsl(row.name), "</th><td>", Readable(row), "</td><td>",
-                    HtmlText(row.metric.label.empty() ? row.metric.help : ""), "</td></tr>\n");
+    absl::StrAppend(&rows, "<tr><th>", ToAbsl(row.name), "</th><td class=\"n\">", Readable(row),
+                    "</td><td>", HtmlText(row.metric.label.empty() ? row.metric.help : ""),
+                    "</td></tr>\n");
   }
   if (rows.empty()) return "";
-  return absl::StrCat("<h2>", ToAbsl(title), "</h2>\n<table>", rows, "</table>\n");
+  return absl::StrCat("<details id=\"", HtmlText(title), "\"", open ? " open" : "", "><summary>",
+                      ToAbsl(title), "</summary>\n<div class=\"wide\"><table>", rows,
+                      "</table></div></details>\n");
 }
 
 bool IsRequest(const Statistic& row) { return row.metric.name == "kvd_requests_total"; }
@@ -164,45 +172,25 @@ StatusRates RatesBetween(const StatisticList& before, const StatisticList& now, 
 }
 
 std::string StatusPage(const StatisticList& all, const std::vector<AdminSession>& sessions,
+                       const std::vector<AdminSlowRequest>& slow_requests,
                        const StatusRates& rates) {
+  const auto is_rest = [](const Statistic& row) {
+    return !IsRequest(row) && !IsRdma(row) && !absl::StartsWith(ToAbsl(row.name), "time_");
+  };
   return absl::StrCat(
       Head("kvd"), "<h1>kvd ", HtmlText(TextOf(all, "version")), "</h1>\n<p>commit ",
       HtmlText(TextOf(all, "commit")), ", pid ", all.NumberOf("pid"), ", up ",
       Duration(all.NumberOf("uptime_seconds")), ", serves ", HtmlText(TextOf(all, "transports")),
       " &middot; <a href=\"/metrics\">metrics</a> &middot; <a href=\"/status.json\">JSON</a></p>\n",
-      Tiles(all, rates), MemoryMap(all), Sessions(sessions), Table("Requests", all, IsRequest),
-      Table("RDMA", all, IsRdma),
-      Table("Everything else", all,
-            [](const Statistic& row) { return !IsRequest(row) && !IsRdma(row); }),
-      "</body></html>\n");
+      Tiles(all, rates), MemoryMap(all), RequestTimesChart(all), SlowRequests(slow_requests),
+      Sessions(sessions), Table("RDMA", all, /*open=*/true, IsRdma),
+      Table("Requests", all, /*open=*/false, IsRequest),
+      Table("Everything else", all, /*open=*/false, is_rest), "</main></body></html>\n");
 }
 
 std::string NotReadyPage(std::string_view reason) {
   return absl::StrCat(Head("kvd: not ready"), "<h1>kvd is not ready</h1>\n<p>", HtmlText(reason),
-                      "</p>\n</body></html>\n");
-}
-
-std::string_view StatusStyle() {
-  return R"(:root { color-scheme: light dark; }
-body { font: 15px/1.4 system-ui, sans-serif; max-width: 70em; margin: 1.5em auto; padding: 0 1em; }
-h1 { margin-bottom: 0; }
-h2 { font-size: 1.1em; margin: 1.6em 0 .4em; }
-dl { display: flex; flex-wrap: wrap; gap: .6em; }
-dl > div { border: 1px solid #8886; border-radius: 6px; padding: .5em .9em; min-width: 8em; }
-dt, small { color: #777; }
-dd { margin: 0; font-size: 1.4em; }
-.bar { width: 100%; height: 2.5em; border: 1px solid #8886; }
-.index { fill: #3b76c4; }
-.heap_used { fill: #d9822b; }
-.heap_free { fill: #f0c48f; }
-.free { fill: #8883; }
-.fixed { fill: #555; }
-ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .3em 1.5em; }
-table { border-collapse: collapse; width: 100%; font-size: .93em; }
-th { text-align: left; font-weight: 500; }
-th, td { padding: .15em .8em .15em 0; border-bottom: 1px solid #8883; overflow-wrap: anywhere; }
-td:last-child { color: #777; }
-)";
+                      "</p>\n</main></body></html>\n");
 }
 
 }  // namespace kvd

@@ -65,7 +65,12 @@ class ReplyCache {
   };
 
   // Valid until the next call of this or of Sweep. Throws std::bad_alloc.
-  Client& ClientOf(uint64_t client_id) { return clients_[client_id]; }
+  Client& ClientOf(uint64_t client_id) {
+    if (found_ != nullptr && client_id == found_id_) return *found_;
+    found_ = nullptr;
+    found_id_ = client_id;
+    return *(found_ = &clients_[client_id]);
+  }
 
   // Forgets the clients that are not `known` any more: those will not send anything again.
   void Sweep(const std::function<bool(uint64_t client_id)>& known);
@@ -76,6 +81,10 @@ class ReplyCache {
  private:
   const uint32_t replies_max_;
   absl::flat_hash_map<uint64_t, Client> clients_;
+  // The last one asked for: requests come in runs of one client. Nothing but ClientOf and Sweep
+  // moves clients.
+  uint64_t found_id_ = 0;
+  Client* found_ = nullptr;  // null: none
 };
 
 }  // namespace kvd

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "common/layout/frames.h"
@@ -45,6 +46,13 @@ uint64_t Microseconds(const timeval& time) {
 }
 
 }  // namespace
+
+std::string_view OperationName(Opcode opcode) {
+  const auto* const found =
+      std::find_if(std::begin(kOpcodeNames), std::end(kOpcodeNames),
+                   [opcode](const OpcodeName& entry) { return entry.opcode == opcode; });
+  return found == std::end(kOpcodeNames) ? "unknown" : found->operation;
+}
 
 ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   ShardStats sum = a;

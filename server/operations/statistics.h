@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "common/base/statistic_list.h"
 #include "common/layout/frames.h"
@@ -33,6 +34,9 @@ struct RequestCounters {
   RequestCounter forwarded;       // requests that another poller executed
   RequestCounter sleeps;
 };
+
+// "put": as a label of metrics says it.
+std::string_view OperationName(Opcode opcode);
 
 // What all shards say, summed.
 void AddShards(const ShardStats& sum, StatisticList& list);

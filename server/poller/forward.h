@@ -12,6 +12,7 @@
 #include "server/operations/operations.h"
 #include "server/operations/reply_cache.h"
 #include "server/poller/mailbox.h"
+#include "server/poller/request_timing.h"
 
 namespace kvd {
 
@@ -60,6 +61,7 @@ struct Forward : MailboxNode {
   Slot slot = kEmptySlot;
   Reservation reservation;
   Outcome outcome;
+  RequestTiming timing;
   std::string bytes;
   std::string payload;
 };

@@ -140,10 +140,24 @@ void Poller::Unserved(ChannelId channel) {
   endpoint_.Close(channel, absl::ResourceExhaustedError("kvd is out of memory"));
 }
 
+// The replies are posted: that ends all that was answered (poller_times.cc).
+inline void Poller::EndStep() {
+  step_ended_ns_ = clock_.NowMonotonicNs();
+  const int64_t batch_ns = step_ended_ns_ - taken_ns_;
+  const Decoded* const end = batch_.data() + batched_;
+  for (const Decoded* decoded = batch_.data(); decoded != end; ++decoded) {
+    if (decoded->answered) times_.Add(decoded->request.header.opcode, batch_ns);
+  }
+  if (batch_ns >= options_.slow_ns || (finished_count_ | own_times_count_) != 0) [[unlikely]]
+    NoteLate(batch_ns);
+  batched_ = 0;
+}
+
 bool Poller::Step() {
   if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]]
     TakeOrders();
   const size_t count = endpoint_.Poll(events_);
+  if (count != 0) taken_ns_ = step_ended_ns_ != 0 ? step_ended_ns_ : clock_.NowMonotonicNs();
   for (const ServerEvent& event : std::span(events_).first(count)) {
     Guard(event.channel, [&] { Handle(event); });
   }
@@ -151,7 +165,10 @@ bool Poller::Step() {
   const size_t mail = mailbox_.empty() ? 0 : TakeMail();
   if (count + mail != 0) {
     endpoint_.Flush();
+    EndStep();
     shard_has_work_ = true;
+  } else {
+    step_ended_ns_ = 0;
   }
   // After the replies, so that nobody waits for it.
   if (shard_has_work_) shard_has_work_ = shard_.Work();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -22,9 +23,12 @@
 #include "common/transport/server_endpoint.h"
 #include "server/operations/once_operations.h"
 #include "server/operations/operations.h"
+#include "server/operations/request_times.h"
 #include "server/operations/statistics.h"
 #include "server/poller/forward.h"
 #include "server/poller/mailbox.h"
+#include "server/poller/request_timing.h"
+#include "server/poller/slow_log.h"
 #include "server/poller/write_order.h"
 #include "server/session/session_table.h"
 #include "server/store/shard.h"
@@ -59,6 +63,11 @@ struct PollerOptions {
   std::function<std::string()> sessions_text = [] { return std::string(); };
   std::function<uint64_t(std::string_view who, uint64_t asking_session_id)> kick =
       [](std::string_view, uint64_t) { return uint64_t{0}; };
+  // A line for each slow request, the newest first; likewise.
+  std::function<std::string()> slow_text = [] { return std::string(); };
+  // A request that took `slow_ns` or longer; called on any poller's thread. Throws bad_alloc.
+  int64_t slow_ns = INT64_MAX;
+  std::function<void(SlowRequest)> slow = [](SlowRequest) {};
   // One line about a session, for the log; called on any poller's thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -100,6 +109,7 @@ class Poller {
   void EndSessions(const std::vector<uint64_t>& session_ids, const absl::Status& reason);
 
   const RequestCounters& counters() const { return counters_; }
+  const RequestTimes& times() const { return times_; }
   Shard& shard() { return shard_; }
 
  private:
@@ -110,6 +120,8 @@ class Poller {
     RequestHeader request{};
     Reservation reservation;
     Forward* forward = nullptr;
+    RequestTiming timing;  // forward null only; otherwise that has it
+    int64_t began_ns = 0;
   };
 
   // A request of the batch at hand. Nothing in it is set before Decode does: most of it would be
@@ -121,8 +133,37 @@ class Poller {
     FrameError error;
     uint64_t hash;
     uint32_t owner;
+    bool answered;  // in this step
 
     RequestOrigin origin() const { return {session->client_id, session->session_id}; }
+  };
+
+  // A request that was answered in a later step than that in which it came.
+  struct Finished {
+    ChannelId channel{};
+    uint8_t opcode = 0;
+    uint16_t key_bytes = 0;
+    uint64_t value_bytes = 0;
+    RequestTiming timing;
+  };
+
+  // From its creation until Stop, this poller works for the request.
+  class Stopwatch {
+   public:
+    Stopwatch(Poller& poller, RequestTiming& timing)
+        : Stopwatch(poller, timing, poller.clock_.NowMonotonicNs()) {}
+    Stopwatch(Poller& poller, RequestTiming& timing, int64_t begun_ns)
+        : poller_(poller),
+          timing_(timing),
+          begun_ns_(begun_ns),
+          evicting_ns_(poller.shard_.evicting_ns()) {}
+    int64_t Stop();  // what the clock says
+
+   private:
+    const Poller& poller_;
+    RequestTiming& timing_;
+    const int64_t begun_ns_;
+    const int64_t evicting_ns_;
   };
 
   Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& endpoint, Shard& shard,
@@ -161,20 +202,31 @@ class Poller {
   void Execute(Decoded& decoded);
   bool MustWait(const Decoded& decoded) const;
   void NextWrite(ChannelId channel, uint64_t hash);
-  void ExecuteHere(const Decoded& decoded);
-  bool ExecutePulled(const Decoded& decoded);
+  void ExecuteHere(Decoded& decoded);
+  bool ExecutePulled(const Decoded& decoded, const RequestTiming& timing);
   void StartPull(ChannelId channel, PendingPull pull);
   void OnPullDone(const ServerEvent& event);
   void OnClosed(const ServerEvent& event);
   void Answer(ChannelId channel, ServerSession* session, const Outcome& outcome, uint32_t shard);
   void AnswerText(const Decoded& decoded, const std::function<std::string()>& text);
   bool MayPull(const ServerSession& session, uint64_t bytes) const;
+  void AnswerSessions(const Decoded& decoded);
   void AnswerKick(const Decoded& decoded);
   void TakeOrders();
   uint64_t NowUnixUs() const;
   void EndSession(ChannelId channel, const Outcome& last);
   void RefuseFrame(const Decoded& decoded);
   void FinishPull(PendingPull& pull, bool pulled);
+
+  // Times (poller_times.cc).
+  static bool MayTakeLong(const RequestView& request);
+  void EndStep();
+  void NoteLate(int64_t batch_ns);
+  void Finish(ChannelId channel, const RequestHeader& request, const RequestTiming& timing);
+  void NoteFinished(const Finished& finished, int64_t now_ns);
+  void NoteOwnTime(const Decoded& decoded, int64_t evicting_ns);
+  void NoteSlowBatch(std::span<const Decoded> batch);
+  void NoteSlow(const Finished& finished, const RequestPhases& phases);
 
   // Other pollers (poller_forward.cc).
   size_t TakeMail();
@@ -203,11 +255,25 @@ class Poller {
   size_t sweep_at_clients_ = 64;
   int64_t next_idle_look_ns_ = 0;
   RequestCounters counters_;
+  RequestTimes times_;
 
   static constexpr size_t kBatchMax = 32;
   std::array<ServerEvent, kBatchMax> events_;
   std::array<Decoded, kBatchMax> batch_;
   size_t batched_ = 0;
+  int64_t taken_ns_ = 0;       // when this step's requests were taken
+  int64_t step_ended_ns_ = 0;  // of the step before; 0: that had nothing to do
+  // Of requests of the batch at hand that may have taken long, by their place in it.
+  struct OwnTime {
+    size_t place = 0;
+    int64_t evicting_ns = 0;
+    int64_t executing_ns = 0;
+  };
+  std::array<OwnTime, kBatchMax> own_times_;
+  size_t own_times_count_ = 0;
+  int64_t looked_ns_ = 0;  // at the clock, since the first of own_times_
+  std::array<Finished, 32> finished_;
+  size_t finished_count_ = 0;
   WriteOrder write_order_;
   std::unordered_map<uint64_t, PendingPull> pulls_;
   uint64_t next_pull_ = 1;

@@ -15,6 +15,7 @@ constexpr size_t kMailPerStep = 64;
 
 size_t Poller::TakeMail() {
   size_t taken = 0;
+  int64_t now_ns = 0;  // 0: nothing was served
   for (; taken < kMailPerStep; ++taken) {
     auto* forward = static_cast<Forward*>(mailbox_.Take());
     if (forward == nullptr) break;
@@ -22,13 +23,18 @@ size_t Poller::TakeMail() {
       Guard(forward->channel, [&] { OnReturn(forward); });
       continue;
     }
-    if (taken == 0) shard_.RefreshClock();
+    if (now_ns == 0) {
+      shard_.RefreshClock();
+      now_ns = clock_.NowMonotonicNs();
+    }
+    Stopwatch watch(*this, forward->timing, now_ns);
     forward->unserved = false;
     try {
       Serve(*forward);
     } catch (const std::bad_alloc&) {
       forward->unserved = true;  // its home ends the channel
     }
+    now_ns = watch.Stop();
     forward->returning = true;
     Poller& home = *peers_[forward->home];
     home.mailbox_.Post(forward);
@@ -57,6 +63,7 @@ Forward* Poller::ForwardOf(const Decoded& decoded) {
   forward->owner = decoded.owner;
   forward->channel = decoded.channel;
   forward->origin = decoded.origin();
+  forward->timing = {.taken_ns = taken_ns_};
   forward->hash = decoded.hash;
   try {
     forward->SetRequest(decoded.request);
@@ -111,6 +118,7 @@ void Poller::OnReturn(Forward* forward) {
   if (forward->unserved) throw std::bad_alloc();
   if (!forward->answered) {
     Answer(forward->channel, sessions_.Find(forward->channel), forward->outcome, forward->owner);
+    Finish(forward->channel, forward->request.header, forward->timing);
   }
   if (forward->ordered) NextWrite(forward->channel, forward->hash);
 }
@@ -137,6 +145,7 @@ Forward* Poller::NewForward() {
   forward->answered = false;
   forward->reserved = false;
   forward->ordered = false;
+  forward->timing = {};
   ++forwards_out_;
   return forward.release();
 }

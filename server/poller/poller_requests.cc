@@ -42,6 +42,7 @@ void Poller::Decode(const ServerEvent& event) {
   decoded.error = DecodeRequest(event.frame, decoded.request);
   decoded.hash = 0;
   decoded.owner = index_;
+  decoded.answered = false;
   if (decoded.error != nullptr) return;
   if (HasKey(decoded.request)) decoded.hash = HashKey(decoded.request.key, hash_seed_);
   decoded.owner = OwnerOf(decoded);
@@ -68,10 +69,17 @@ void Poller::Prefetch(std::span<const Decoded> batch) const {
 
 void Poller::ExecuteBatch() {
   shard_.RefreshClock();
-  const auto batch = std::span(batch_).first(std::exchange(batched_, 0));
+  const auto batch = std::span(batch_).first(batched_);
   Prefetch(batch);
+  const bool alone = batch.size() == 1;
+  int64_t evicting_ns = shard_.evicting_ns();
   for (Decoded& decoded : batch) {
     Guard(decoded.channel, [&] { Execute(decoded); });
+    if (shard_.evicting_ns() != evicting_ns || (!alone && MayTakeLong(decoded.request)))
+        [[unlikely]] {
+      NoteOwnTime(decoded, shard_.evicting_ns() - evicting_ns);
+      evicting_ns = shard_.evicting_ns();
+    }
   }
 }
 
@@ -79,6 +87,7 @@ void Poller::Execute(Decoded& decoded) {
   ServerSession* session = sessions_.Find(decoded.channel);
   if (session == nullptr || session->ending) return;
   decoded.session = session;
+  decoded.answered = decoded.error == nullptr;
   ++session->requests;
   if (decoded.error != nullptr) return RefuseFrame(decoded);
   const auto opcode = static_cast<Opcode>(decoded.request.header.opcode);
@@ -93,7 +102,7 @@ void Poller::Execute(Decoded& decoded) {
     case Opcode::kStat:
       return AnswerText(decoded, options_.statistics);
     case Opcode::kSessions:
-      return AnswerText(decoded, options_.sessions_text);
+      return AnswerSessions(decoded);
     case Opcode::kKick:
       return AnswerKick(decoded);
     case Opcode::kRelease:
@@ -116,17 +125,20 @@ void Poller::Execute(Decoded& decoded) {
     return Answer(decoded.channel, session, AnswerTooManyPulls(decoded.request), index_);
   }
   if (!write_order_.empty() && MustWait(decoded)) [[unlikely]] {
+    decoded.answered = false;
     return write_order_.Wait(*ForwardOf(decoded));
   }
-  if (decoded.owner != index_) return SendForward(decoded);
+  if (decoded.owner != index_) {
+    decoded.answered = false;
+    return SendForward(decoded);
+  }
   ExecuteHere(decoded);
 }
 
 // One is under way in any case, however long.
 bool Poller::MayPull(const ServerSession& session, uint64_t bytes) const {
   const uint64_t max = options_.pull_bytes_max;
-  return max == 0 || session.pull_bytes == 0 ||
-         (bytes <= max && session.pull_bytes <= max - bytes);
+  return max == 0 || session.pull_bytes == 0 || (bytes <= max && session.pull_bytes <= max - bytes);
 }
 
 bool Poller::MustWait(const Decoded& decoded) const {
@@ -134,10 +146,11 @@ bool Poller::MustWait(const Decoded& decoded) const {
          write_order_.IsBusy(decoded.channel, decoded.hash);
 }
 
-[[gnu::flatten]] void Poller::ExecuteHere(const Decoded& decoded) {
+[[gnu::flatten]] void Poller::ExecuteHere(Decoded& decoded) {
   if (IsPulled(decoded.request)) {
     write_order_.Begin(decoded.channel, decoded.hash);
-    if (!ExecutePulled(decoded)) NextWrite(decoded.channel, decoded.hash);
+    decoded.answered = false;
+    if (!ExecutePulled(decoded, {.taken_ns = taken_ns_})) NextWrite(decoded.channel, decoded.hash);
     return;
   }
   Answer(decoded.channel, decoded.session,
@@ -145,12 +158,17 @@ bool Poller::MustWait(const Decoded& decoded) const {
 }
 
 // False: there is nothing to pull, and it has been answered.
-bool Poller::ExecutePulled(const Decoded& decoded) {
+bool Poller::ExecutePulled(const Decoded& decoded, const RequestTiming& timing) {
   PendingPull pull;
+  pull.timing = timing;
   Outcome refusal;
-  if (!operations_.BeginPulled(decoded.origin(), decoded.request, decoded.hash, pull.reservation,
-                               refusal)) {
+  Stopwatch watch(*this, pull.timing);
+  const bool begun = operations_.BeginPulled(decoded.origin(), decoded.request, decoded.hash,
+                                             pull.reservation, refusal);
+  watch.Stop();
+  if (!begun) {
     Answer(decoded.channel, decoded.session, refusal, index_);
+    Finish(decoded.channel, decoded.request.header, pull.timing);
     return false;
   }
   pull.origin = decoded.origin();
@@ -169,11 +187,20 @@ void Poller::NextWrite(ChannelId channel, uint64_t hash) {
     if (next == nullptr) return;
     if (next->owner != index_) return Post(next);
     const absl::Cleanup recycle = [this, next] { Recycle(next); };
-    const Decoded decoded{channel, session, next->request, nullptr, hash, index_};
+    const Decoded decoded{.channel = channel,
+                          .session = session,
+                          .request = next->request,
+                          .error = nullptr,
+                          .hash = hash,
+                          .owner = index_,
+                          .answered = false};
     if (!IsPulled(next->request)) {
+      Stopwatch watch(*this, next->timing);
       Answer(channel, session, operations_.Execute(decoded.origin(), decoded.request, hash),
              index_);
-    } else if (ExecutePulled(decoded)) {
+      watch.Stop();
+      Finish(channel, next->request.header, next->timing);
+    } else if (ExecutePulled(decoded, next->timing)) {
       return;
     }
   }
@@ -181,6 +208,7 @@ void Poller::NextWrite(ChannelId channel, uint64_t hash) {
 
 void Poller::StartPull(ChannelId channel, PendingPull pull) {
   pull.channel = channel;
+  pull.began_ns = clock_.NowMonotonicNs();
   const uint64_t id = next_pull_++;
   const PullSource source{pull.request.pull_address, pull.request.pull_key, pull.request.value_len};
   // Written down first: bytes that arrive for a reservation of which nobody knows would be lost
@@ -205,16 +233,22 @@ void Poller::OnPullDone(const ServerEvent& event) {
   if (node.empty()) return;
   const uint64_t bytes = node.mapped().request.value_len;
   if (event.ok) counters_.pulled_bytes.Add(bytes);
-  if (ServerSession* session = sessions_.Find(node.mapped().channel)) session->pull_bytes -= bytes;
-  FinishPull(node.mapped(), event.ok);
+  PendingPull& pull = node.mapped();
+  if (ServerSession* session = sessions_.Find(pull.channel)) session->pull_bytes -= bytes;
+  RequestTiming& timing = pull.forward == nullptr ? pull.timing : pull.forward->timing;
+  timing.pulling_ns += taken_ns_ - pull.began_ns;
+  FinishPull(pull, event.ok);
 }
 
 // Writes or gives up the value, here or at its owner, and answers.
 void Poller::FinishPull(PendingPull& pull, bool pulled) {
   if (pull.forward == nullptr) {
     shard_.RefreshClock();
+    Stopwatch watch(*this, pull.timing);
     Answer(pull.channel, sessions_.Find(pull.channel),
            operations_.FinishPulled(pull.origin, pull.request, pull.reservation, pulled), index_);
+    watch.Stop();
+    Finish(pull.channel, pull.request, pull.timing);
     return NextWrite(pull.channel, pull.reservation.hash);
   }
   pull.forward->step = Forward::Step::kFinish;
@@ -291,6 +325,16 @@ void Poller::AnswerText(const Decoded& decoded, const std::function<std::string(
   if (decoded.request.header.argument + outcome.payload.size() >= session.text.size()) {
     session.text = std::string();
   }
+}
+
+// The key names a text; without one it is that of the sessions.
+void Poller::AnswerSessions(const Decoded& decoded) {
+  const std::string_view which = decoded.request.key;
+  if (which.empty()) return AnswerText(decoded, options_.sessions_text);
+  if (which == kSlowLogText) return AnswerText(decoded, options_.slow_text);
+  Answer(decoded.channel, decoded.session,
+         AnswerError(decoded.request.header, ReplyStatus::kUnsupported, "there is no such text"),
+         index_);
 }
 
 void Poller::AnswerKick(const Decoded& decoded) {

@@ -11,7 +11,7 @@ namespace kvd {
 namespace {
 
 // The name is the client's own choice: only what is harmless in a log gets there.
-std::string NameOf(const ServerEvent& opened) {
+std::string ClientNameOf(const ServerEvent& opened) {
   std::string name;
   if (opened.hello != nullptr) {
     const char* from = opened.hello->name;
@@ -20,7 +20,11 @@ std::string NameOf(const ServerEvent& opened) {
       if (std::isgraph(static_cast<unsigned char>(c)) == 0) c = '?';
     }
   }
-  if (name.empty()) name = "client";
+  return name;
+}
+
+std::string NameOf(const ServerSession& session, const ServerEvent& opened) {
+  std::string name = session.client_name.empty() ? "client" : session.client_name;
   if (opened.peer != nullptr && opened.peer->pid != 0) {
     absl::StrAppend(&name, " (pid ", opened.peer->pid, ", uid ", opened.peer->uid, ")");
   }
@@ -34,17 +38,22 @@ void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
   session->session_id = opened.session_id;
   if (opened.hello != nullptr) session->client_id = opened.hello->client_id;
   session->role = opened.role;
-  session->name = NameOf(opened);
+  session->client_name = ClientNameOf(opened);
+  session->name = NameOf(*session, opened);
+  found_ = nullptr;
   sessions_[channel] = std::move(session);
 }
 
-ServerSession* SessionTable::Find(ChannelId channel) {
+ServerSession* SessionTable::Search(ChannelId channel) {
   const auto at = sessions_.find(channel);
-  return at == sessions_.end() ? nullptr : at->second.get();
+  if (at == sessions_.end()) return nullptr;
+  found_channel_ = channel;
+  return found_ = at->second.get();
 }
 
 std::optional<HeldItem> SessionTable::Close(ChannelId channel) {
   std::optional<HeldItem> held = TakeHeld(channel);
+  if (found_channel_ == channel) found_ = nullptr;
   sessions_.erase(channel);
   return held;
 }

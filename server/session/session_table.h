@@ -26,12 +26,13 @@ struct ServerSession {
   uint64_t session_id = 0;
   uint64_t client_id = 0;
   Role role = Role::kNone;
-  std::string name;  // "kvcli (pid 4711)", for logs
+  std::string client_name;  // "kvcli": as the client calls itself, made harmless
+  std::string name;         // "kvcli (pid 4711)", for logs
   uint64_t requests = 0;
   uint64_t requests_looked_at = 0;  // when it was last looked at whether it is idle
   uint32_t looks_in_vain = 0;       // since it had sent something
   uint64_t pull_bytes = 0;          // on their way
-  bool ending = false;  // being closed for what it sent: nothing more of it is executed
+  bool ending = false;              // being closed for what it sent: nothing more of it is executed
   std::optional<HeldItem> held;
   // The statistics, or whatever else the client reads in parts, as it was when it began to, so that
   // all parts belong together.
@@ -48,7 +49,10 @@ class SessionTable {
   void Open(ChannelId channel, const ServerEvent& opened);
 
   // Null for a channel that has gone.
-  ServerSession* Find(ChannelId channel);
+  ServerSession* Find(ChannelId channel) {
+    if (channel == found_channel_ && found_ != nullptr) return found_;
+    return Search(channel);
+  }
 
   // Ends a session. What it held is the caller's to release.
   std::optional<HeldItem> Close(ChannelId channel);
@@ -68,6 +72,11 @@ class SessionTable {
   std::vector<ChannelId> channels() const;
 
  private:
+  ServerSession* Search(ChannelId channel);
+
+  // The last one found: requests come in runs of one channel.
+  ChannelId found_channel_{};
+  ServerSession* found_ = nullptr;  // null: none
   absl::flat_hash_map<ChannelId, std::unique_ptr<ServerSession>> sessions_;
   std::vector<ChannelId> holders_;  // those that hold an item, in the order in which the leases end
 };

@@ -14,13 +14,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/counter.h"
 #include "common/base/random.h"
 #include "common/layout/slot.h"
 #include "common/protocol/judge_item.h"
 #include "server/store/access_stamps.h"
 #include "server/store/bucket_chain.h"
 #include "server/store/bucket_table.h"
-#include "common/base/counter.h"
 #include "server/store/eviction_pool.h"
 #include "server/store/expiry_hints.h"
 #include "server/store/heap.h"
@@ -124,6 +124,10 @@ class Shard {
   // call per write.
   void RefreshClock();
   uint64_t now_unix_us() const { return now_unix_us_; }  // as of then
+
+  // How long writes have made room so far; the owner's thread. A write that has to looks at the
+  // clock for it, twice.
+  int64_t evicting_ns() const { return evicting_ns_; }
 
   // Brings the hash's bucket header into the cache, for a batch of requests whose keys are known
   // before their turn.
@@ -231,6 +235,7 @@ class Shard {
   // may have changed its place afterwards, and its bucket: rearranged_ tells.
   using Hash = std::optional<uint64_t>;
   std::optional<RegionOffset> AllocateMakingRoom(Hash hash, uint64_t bytes);
+  std::optional<RegionOffset> AllocateInNeed(Hash hash, uint64_t bytes);
   uint64_t RoomMax() const;
   uint64_t EvictFor(Hash hash, uint64_t bytes);
   struct Victim;
@@ -354,6 +359,7 @@ class Shard {
   Region& region_;
   const uint32_t shard_;
   const Clock& clock_;
+  int64_t evicting_ns_ = 0;
   const bool evicts_;
   const uint64_t local_bytes_;  // of one bucket
   const uint64_t local_item_bytes_max_;

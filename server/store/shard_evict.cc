@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "server/store/shard.h"
 
 namespace kvd {
@@ -81,12 +82,21 @@ uint64_t Shard::RoomMax() const {
 }
 
 std::optional<RegionOffset> Shard::AllocateMakingRoom(Hash hash, uint64_t bytes) {
+  const std::optional<RegionOffset> at =
+      hash ? AllocateItem(ChainOf(*hash), bytes) : heap_.Allocate(bytes);
+  if (at) [[likely]]
+    return at;
+  return AllocateInNeed(hash, bytes);
+}
+
+// There was no memory at first.
+std::optional<RegionOffset> Shard::AllocateInNeed(Hash hash, uint64_t bytes) {
+  const int64_t begun_ns = clock_.NowMonotonicNs();
+  const absl::Cleanup count = [&] { evicting_ns_ += clock_.NowMonotonicNs() - begun_ns; };
   const auto allocate = [&] {
     return hash ? AllocateItem(ChainOf(*hash), bytes) : heap_.Allocate(bytes);
   };
-  std::optional<RegionOffset> at = allocate();
-  if (at) [[likely]]
-    return at;
+  std::optional<RegionOffset> at;
   for (uint64_t segments = bytes / kSegmentBytes + 2; !at && segments > 0; --segments) {
     if (!ContractInNeed()) break;
     at = allocate();

@@ -51,7 +51,9 @@ def status():
         check_equal(shown["statistics"][name], stat[name], name)
     page = get(port(), "/")
     check_equal(page.headers["content-type"], "text/html; charset=utf-8")
-    check("script" not in page.headers["content-security-policy"], "scripts may run")
+    check("unsafe" not in page.headers["content-security-policy"], "inline scripts may run")
+    check("script-src 'self'; connect-src 'self';" in page.headers["content-security-policy"],
+          page.headers)
     check("default-src 'none'" in page.headers["content-security-policy"], page.headers)
     for text in (reply.text, page.text):
         check("nobody-may-see" not in text, "items are shown")
@@ -85,6 +87,46 @@ def sessions():
         load.communicate(timeout=TIMEOUT_S)
     finally:
         server.close()
+
+
+def slow():
+    """--slow_log: the last requests that took so long are listed, with whose they are, for an administrator"""
+    server = Server(KVD, "--memory=64m", "--hugepages=off", "--admin=0", "--slow_log=1us")
+    client = Kvcli(KVCLI_BINARY, server.target)
+    try:
+        server.start(client)
+        client.ok("put", "key-nobody-may-see", "value-nobody-may-see")
+        text = client.ok("slowlog", "-w", "json").decode()
+        rows = [json.loads(line) for line in text.splitlines()]
+        put = next(row for row in rows if row["operation"] == "put")
+        check_equal((put["key_bytes"], put["value_bytes"]), (18, 20))
+        check(put["session"] > 0 or put["name"] == "-", put)
+        check(put["us"] >= 1 and put["phase"] in ("waiting", "pulling", "evicting", "executing"), put)
+        check_equal(len(client.ok("slowlog", "1", "-w", "json").decode().splitlines()), 1)
+        for i in range(150):
+            client.ok("put", f"k{i}", "v")
+        shown = json.loads(get(port_in(server.log()), "/status.json").text)
+        check_equal(len(shown["slow_requests"]), 128)
+        check(shown["statistics"]["slow_requests"] > 128, shown["statistics"])
+        page = get(port_in(server.log()), "/").text
+        check("Slow requests" in page, page)
+        for everything in (text, page, json.dumps(shown)):
+            check("nobody-may-see" not in everything, "items are shown")
+    finally:
+        server.close()
+    KVCLI.ok("put", "a", "b")
+    quick = Server(KVD, "--memory=64m", "--hugepages=off", "--slow_log=0")
+    client = Kvcli(KVCLI_BINARY, quick.target)
+    try:
+        quick.start(client)
+        client.ok("put", "a", "b")
+        check_equal(client.ok("slowlog"), b"")
+    finally:
+        quick.close()
+    for value in ("10", "1ns", "-1s", "25h", "soon"):
+        exit_status, err = run_kvd("--slow_log=" + value)
+        check_equal(exit_status, 2, value)
+        check(f"--slow_log={value}: expected a time" in err, err)
 
 
 def flags():
@@ -200,6 +242,6 @@ def stopping():
 if __name__ == "__main__":
     try:
         SERVER.start(KVCLI)
-        run_cases([probes, status, sessions, flags, silence, hostile, stopping])
+        run_cases([probes, status, sessions, slow, flags, silence, hostile, stopping])
     finally:
         SERVER.close()

@@ -7,6 +7,7 @@ from harness import check, check_equal
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 SAMPLE = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(,|$)')
+FLOAT = re.compile(r"\d+(\.\d+)?(e-\d\d)?|\+Inf")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -29,6 +30,8 @@ def labels_of(text):
 
 
 def sample_names(family, openmetrics):
+    if family.type == "histogram":
+        return {family.name + ending for ending in ("_bucket", "_sum", "_count")}
     if not openmetrics:
         return {family.name}
     return {family.name + {"counter": "_total", "info": "_info"}.get(family.type, "")}
@@ -65,9 +68,32 @@ def parse(text, openmetrics):
     return families
 
 
+def lint_histogram(family):
+    """For each set of labels: limits that grow up to +Inf, counts that do not shrink, a sum, the same count."""
+    series = {}
+    for (name, labels), value in family.samples.items():
+        labels = dict(labels)
+        limit = labels.pop("le", None)
+        check_equal(limit is not None, name.endswith("_bucket"), name)
+        check(limit is None or FLOAT.fullmatch(limit), "le of", name, limit)
+        one = series.setdefault(tuple(sorted(labels.items())), {"buckets": []})
+        if limit is None:
+            one[name[len(family.name):]] = float(value)
+        else:
+            one["buckets"].append((float(limit), float(value)))
+    for labels, one in series.items():
+        buckets = one["buckets"]
+        check(buckets == sorted(buckets) and len({limit for limit, _ in buckets}) == len(buckets),
+              family.name, labels, buckets)
+        check([count for _, count in buckets] == sorted(count for _, count in buckets), buckets)
+        check_equal(buckets[-1], (float("inf"), one["_count"]), labels)
+        check("_sum" in one, "no sum:", labels)
+        check(len(buckets) <= 20, "too many buckets:", len(buckets))
+
+
 def lint(families, openmetrics):
     """What Prometheus asks of names, and we of ourselves."""
-    types = {"counter", "gauge", "info"} if openmetrics else {"counter", "gauge"}
+    types = {"counter", "gauge", "histogram"} | ({"info"} if openmetrics else set())
     for family in families.values():
         check(family.help, "no HELP:", family.name)
         check(family.type in types, family.name, "is of type", family.type)
@@ -80,6 +106,8 @@ def lint(families, openmetrics):
                 check(family.name.endswith("_" + family.unit), family.name, family.unit)
         else:
             check_equal(family.name.endswith("_total"), family.type == "counter", family.name)
+        if family.type == "histogram":
+            lint_histogram(family)
         for unit in ("_ms", "_us", "_ns", "_kb", "_mib", "_milliseconds", "_microseconds"):
             check(unit not in family.name, "no base unit:", family.name)
         if family.type == "info" or family.name.endswith("_info"):

@@ -4,6 +4,7 @@
 RDMA_SOURCE: where the metrics are given that only a kvd with RDMA has.
 """
 
+import json
 import os
 import re
 import shutil
@@ -64,6 +65,40 @@ def checker_finds():
         except Exception:  # pylint: disable=broad-except
             continue
         check(False, "found nothing against", repr(bad))
+
+
+def checker_of_histograms_finds():
+    """The checker of the formats finds what is wrong with a histogram"""
+    good = ("# HELP kvd_a_seconds A.\n# TYPE kvd_a_seconds histogram\n"
+            "kvd_a_seconds_bucket{le=\"5e-07\"} 1\nkvd_a_seconds_bucket{le=\"+Inf\"} 2\n"
+            "kvd_a_seconds_sum 0.5\nkvd_a_seconds_count 2\n")
+    lint(parse(good, openmetrics=False), openmetrics=False)
+    for old, new in (("_count 2", "_count 3"), ("} 1\n", "} 3\n"), ("+Inf", "1e-09"), ("5e-07", "x"),
+                     ("kvd_a_seconds_sum 0.5\n", ""), ("_bucket{le=\"+Inf\"}", "_bucket")):
+        try:
+            lint(parse(good.replace(old, new), openmetrics=False), openmetrics=False)
+        except Exception:  # pylint: disable=broad-except
+            continue
+        check(False, "found nothing with", repr(new), "for", repr(old))
+
+
+def times():
+    """/metrics: requests are in the histogram by operation, as many as were counted"""
+    before = values(parse(metrics().text, openmetrics=False))
+    for i in range(20):
+        KVCLI.ok("put", f"timed-{i}", "v")
+    KVCLI.ok("incr", "timed-number")
+    seen = values(parse(metrics().text, openmetrics=False))
+
+    def more(name):
+        return seen[name] - before[name]
+    name = "kvd_request_duration_seconds"
+    check_equal(more(name + '_count{operation="put"}'), 20)
+    check_equal(more(name + '_count{operation="increment"}'), 1)
+    check_equal(more(name + '_bucket{le="+Inf",operation="put"}'), 20)
+    check(more(name + '_sum{operation="put"}') > 0, "they took no time")
+    stat = json.loads(KVCLI.ok("-w", "json", "stat"))
+    check(0 < stat["time_put_p50_ns"] <= stat["time_put_p99_ns"] <= stat["time_put_max_ns"], stat)
 
 
 def promtool():
@@ -128,7 +163,8 @@ def document_rdma():
 def units():
     """docs/metrics.md: says the unit and the type that a name carries"""
     for name, (unit, kind) in documented().items():
-        check_equal(kind, "counter" if name.endswith("_total") else "gauge", name)
+        if kind != "histogram":
+            check_equal(kind, "counter" if name.endswith("_total") else "gauge", name)
         base = name.removesuffix("_total")
         for ending, expected in (("_bytes", "bytes"), ("_seconds", "s"), ("_info", "1")):
             check_equal(base.endswith(ending), unit == expected, name)
@@ -137,7 +173,7 @@ def units():
 if __name__ == "__main__":
     try:
         SERVER.start(KVCLI)
-        run_cases([formats, checker_finds, promtool, truth, document_shared_memory, document_rdma,
+        run_cases([formats, checker_finds, checker_of_histograms_finds, promtool, truth, times, document_shared_memory, document_rdma,
                    units])
     finally:
         SERVER.close()

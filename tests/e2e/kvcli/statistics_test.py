@@ -50,7 +50,7 @@ def of_rdma():
 def units():
     """docs/statistics.md: says the unit that a name carries"""
     for name, unit in documented().items():
-        for ending, expected in (("_bytes", "bytes"), ("_us", "us"), ("_seconds", "s")):
+        for ending, expected in (("_bytes", "bytes"), ("_ns", "ns"), ("_us", "us"), ("_seconds", "s")):
             if name.endswith(ending):
                 check_equal(unit, expected, name)
 

@@ -31,6 +31,7 @@ struct FakeServer {
   uint64_t last_version = 0;
   KeyValueStore::Statistics statistics;
   std::vector<KeyValueStore::Statistics> sessions;  // that a kick ends, all of them
+  std::vector<KeyValueStore::Statistics> slow_requests;
   std::string kicked;
   std::vector<std::chrono::nanoseconds> round_trips = {std::chrono::microseconds(10)};
 
@@ -190,6 +191,11 @@ class FakeStore : public KeyValueStore {
   absl::StatusOr<std::vector<Statistics>> Sessions() override {
     if (!server_.operation_error.ok()) return server_.operation_error;
     return server_.sessions;
+  }
+
+  absl::StatusOr<std::vector<Statistics>> SlowRequests() override {
+    if (!server_.operation_error.ok()) return server_.operation_error;
+    return server_.slow_requests;
   }
 
   absl::StatusOr<uint64_t> Kick(std::string_view who) override {

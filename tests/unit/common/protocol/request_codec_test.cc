@@ -77,6 +77,7 @@ TEST_CASE("DecodeRequest: valid requests come back") {
       {Opcode::kFlush, "prefix", "", 0},
       {Opcode::kHits, "", "12345678", 0},
       {Opcode::kSessions, "", "", 0},
+      {Opcode::kSessions, kSlowLogText, "", 0},
       {Opcode::kKick, "key:app", "", 0},
       {Opcode::kDelete, "key", "", 0},
       {Opcode::kExists, "key", "", 0},

@@ -34,17 +34,24 @@ TEST_CASE("Admin pages: ready only while kvd serves, alive all the time, and the
   AdminPages pages({.reason = "kvd is starting"});
   CHECK(Get(pages, "/livez").status == 200);
   CHECK(Get(pages, "/livez").body == "ok\n");
-  for (const char* path : {"/readyz", "/metrics", "/status.json", "/"}) {
+  CHECK(Get(pages, "/metrics").status == 200);
+  CHECK(Get(pages, "/metrics").body ==
+        "# HELP kvd_ready 1 while kvd serves; 0 while it starts or ends.\n"
+        "# TYPE kvd_ready gauge\nkvd_ready 0\n");
+  for (const char* path : {"/readyz", "/status.json", "/"}) {
     CAPTURE(path);
     CHECK(Get(pages, path).status == 503);
     CHECK_THAT(Get(pages, path).body, Catch::Contains("kvd is starting"));
   }
   pages.SetServing(SourceOf());
-  for (const char* path : {"/livez", "/readyz", "/metrics", "/status.json", "/", "/style.css"}) {
+  for (const char* path :
+       {"/livez", "/readyz", "/metrics", "/status.json", "/", "/style.css", "/live.js"}) {
     CAPTURE(path);
     CHECK(Get(pages, path).status == 200);
   }
+  CHECK_THAT(Get(pages, "/metrics").body, Catch::Contains("\nkvd_ready 1\n"));
   pages.SetNotServing("kvd is <shutting> down");
+  CHECK_THAT(Get(pages, "/metrics").body, Catch::Contains("\nkvd_ready 0\n"));
   CHECK(Get(pages, "/livez").status == 200);
   CHECK(Get(pages, "/readyz").status == 503);
   CHECK(Get(pages, "/readyz").body == "not ready: kvd is <shutting> down\n");
@@ -100,7 +107,7 @@ TEST_CASE("Admin pages: what a client calls itself does nothing to the page and 
                               .role = "read-write",
                               .since_unix_us = 1'000'000'000'000'000}}));
   const std::string page = Get(pages, "/").body;
-  CHECK_THAT(page, !Catch::Contains("<script"));
+  CHECK_THAT(page, !Catch::Contains("<script>"));
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
                                    "\\xff\\x0a</td><td>shm</td><td>/run/kvd.sock</td>"));
   CHECK_THAT(page, Catch::Contains("2001-09-09T01:46:40Z"));
@@ -115,18 +122,80 @@ TEST_CASE("Admin pages: what a client calls itself does nothing to the page and 
   CHECK(json["statistics"]["version"] == "1.2");
 }
 
-TEST_CASE("Admin pages: the page loads nothing, runs nothing, refreshes itself and draws memory") {
+TEST_CASE("Admin pages: the page loads only what is its own, refreshes itself and draws memory") {
   AdminPages pages({});
   pages.SetServing(SourceOf());
   const std::string page = Get(pages, "/").body;
-  CHECK_THAT(page, Catch::Contains("http-equiv=\"refresh\""));
+  CHECK_THAT(page, Catch::Contains("<noscript><meta http-equiv=\"refresh\""));
+  CHECK_THAT(page, Catch::Contains("<script src=\"/live.js\" defer></script>"));
   CHECK_THAT(page, Catch::Contains("1,234,567"));
   CHECK_THAT(page, Catch::Contains("<rect class=\"free\" x=\"0.00\" y=\"0\" width=\"250.00\""));
-  for (const char* text : {"http://", "https://", "src=", "style=", "<script", "onload"}) {
+  for (const char* text : {"http://", "https://", "style=", "<script>", "onload", "url("}) {
     CAPTURE(text);
     CHECK_THAT(page, !Catch::Contains(text));
     CHECK_THAT(Get(pages, "/style.css").body, !Catch::Contains(text));
+    CHECK_THAT(Get(pages, "/live.js").body, !Catch::Contains(text));
   }
+  CHECK(Get(pages, "/live.js").content_type == "text/javascript; charset=utf-8");
+}
+
+TEST_CASE("Admin pages: requests' times are drawn, those of operations that there were") {
+  AdminPages pages({});
+  pages.SetServing(
+      {.statistics =
+           [] {
+             StatisticList list = SomeStatistics();
+             list.Gauge("time_put_p99_ns", 2'500'000);
+             const Metric put{.name = "kvd_x", .label = "o", .label_value = "put"};
+             const Metric other{.name = "kvd_x", .label = "o", .label_value = "touch"};
+             list.Histogram(
+                 {.cells = {{{1'000, "1e-06"}, 1'000'000}}, .count = 1'000'001, .sum_ns = 7}, put);
+             list.Histogram({.cells = {{{1'000, "1e-06"}, 0}}, .count = 0, .sum_ns = 0}, other);
+             return list;
+           },
+       .sessions = [] { return std::vector<AdminSession>(); }});
+  const std::string page = Get(pages, "/").body;
+  CHECK_THAT(page, Catch::Contains("<th>put</th><td class=\"n\">1,000,001</td>"));
+  CHECK_THAT(page, Catch::Contains("2.5 ms"));
+  CHECK_THAT(page, Catch::Contains("<title>up to 1 &micro;s: 1,000,000</title>"));
+  CHECK_THAT(page, Catch::Contains("<title>over 1 &micro;s: 1</title>"));
+  CHECK_THAT(page, !Catch::Contains("<th>touch</th>"));
+}
+
+TEST_CASE("Admin pages: slow requests are shown, on the page the newest of them, in JSON all") {
+  AdminSource source = SourceOf();
+  source.slow_requests = [] {
+    std::vector<AdminSlowRequest> rows(128);
+    rows[0] = {.at_unix_us = 1'000'000'000'000'000,
+               .operation = "put",
+               .session_id = 7,
+               .name = "<b>",
+               .key_bytes = 3,
+               .value_bytes = 2048,
+               .phase = "evicting",
+               .total_us = 12'345,
+               .waiting_us = 1,
+               .pulling_us = 2,
+               .evicting_us = 12'000,
+               .executing_us = 342};
+    return rows;
+  };
+  AdminPages pages({});
+  pages.SetServing(source);
+  const std::string page = Get(pages, "/").body;
+  CHECK_THAT(page, Catch::Contains("<td>2001-09-09T01:46:40Z</td><td>put</td><td>7</td>"
+                                   "<td>&lt;b&gt;</td><td class=\"n\">3 B</td>"
+                                   "<td class=\"n\">2 KiB</td><td class=\"n\"><b>12.345</b></td>"));
+  CHECK_THAT(page, Catch::Contains("kvcli slowlog"));
+  const auto json = nlohmann::json::parse(Get(pages, "/status.json").body);
+  REQUIRE(json["slow_requests"].size() == 128);
+  const auto& slow = json["slow_requests"][0];
+  CHECK(slow["at"] == "2001-09-09T01:46:40Z");
+  CHECK(slow["session"] == 7);
+  CHECK(slow["name"] == "<b>");
+  CHECK(slow["us"] == 12'345);
+  CHECK(slow["phase"] == "evicting");
+  CHECK(slow["evicting_us"] == 12'000);
 }
 
 TEST_CASE("Admin pages: a page of very many sessions stays short, and says where all are") {

@@ -66,6 +66,37 @@ TEST_CASE("Metrics: OpenMetrics names families without suffixes, gives units and
         "# EOF\n");
 }
 
+TEST_CASE("Metrics: a histogram has its cells, all, the sum and the count, in both formats") {
+  StatisticList list;
+  list.Histogram(
+      {.cells = {{{500, "5e-07"}, 2}, {{1'000'000, "0.001"}, 5}},
+       .count = 6,
+       .sum_ns = 2'000'000'500},
+      {.name = "kvd_time_seconds", .help = "Time.", .label = "kind", .label_value = "a"});
+  list.Gauge("items", 5, {.help = "Items."});
+  list.Histogram({.cells = {}, .count = 0, .sum_ns = 0},
+                 {.name = "kvd_time_seconds", .label = "kind", .label_value = "b"});
+  const std::string samples =
+      "kvd_time_seconds_bucket{kind=\"a\",le=\"5e-07\"} 2\n"
+      "kvd_time_seconds_bucket{kind=\"a\",le=\"0.001\"} 5\n"
+      "kvd_time_seconds_bucket{kind=\"a\",le=\"+Inf\"} 6\n"
+      "kvd_time_seconds_sum{kind=\"a\"} 2.000000500\n"
+      "kvd_time_seconds_count{kind=\"a\"} 6\n"
+      "kvd_time_seconds_bucket{kind=\"b\",le=\"+Inf\"} 0\n"
+      "kvd_time_seconds_sum{kind=\"b\"} 0.000000000\n"
+      "kvd_time_seconds_count{kind=\"b\"} 0\n";
+  CHECK_THAT(MetricsText(list, MetricsFormat::kPrometheus),
+             Catch::StartsWith("# HELP kvd_time_seconds Time.\n"
+                               "# TYPE kvd_time_seconds histogram\n" +
+                               samples));
+  CHECK_THAT(MetricsText(list, MetricsFormat::kOpenMetrics),
+             Catch::StartsWith("# HELP kvd_time_seconds Time.\n"
+                               "# TYPE kvd_time_seconds histogram\n"
+                               "# UNIT kvd_time_seconds seconds\n" +
+                               samples));
+  CHECK(list.Lines() == "items 5\n");
+}
+
 TEST_CASE(
     "Metrics: the statistics text of the same list has every name, and none of metrics only") {
   StatisticList list = SomeOfEach();

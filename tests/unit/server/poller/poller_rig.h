@@ -37,8 +37,8 @@ class ServerRig {
   explicit ServerRig(
       uint32_t count, PollMode mode = PollMode::kAdaptive,
       const Statistics& statistics = [] { return std::string(9000, 's'); }, uint32_t started = ~0u,
-      bool evict = false,
-      const std::function<void(PollerOptions&)>& adjust = [](PollerOptions&) {}) {
+      bool evict = false, const std::function<void(PollerOptions&)>& adjust = [](PollerOptions&) {},
+      const Clock& clock = RealClock::Get()) {
     RegionOptions memory;
     memory.memory_bytes = 64 << 20;
     memory.hugepages = HugepagePolicy::kOff;
@@ -47,7 +47,7 @@ class ServerRig {
     AdmissionPolicy::Options admission_options;
     admission_options.geometry = region->geometry();
     admission_options.max_value_bytes = kMaxValue;
-    admission = std::make_unique<AdmissionPolicy>(admission_options, RealClock::Get());
+    admission = std::make_unique<AdmissionPolicy>(admission_options, clock);
     ShmServerTransport::Options options;
     options.region_fd = region->fd();
     options.pollers = count;
@@ -61,10 +61,10 @@ class ServerRig {
     poller_options.statistics = statistics;
     adjust(poller_options);
     for (uint32_t i = 0; i < count; ++i) {
-      shards.push_back(Shard::Create(*region, i, RealClock::Get(), {.evict = evict}).value());
-      pollers.push_back(Poller::Create(poller_options, i, transport->endpoint(i), *shards[i],
-                                       RealClock::Get(), peers)
-                            .value());
+      shards.push_back(Shard::Create(*region, i, clock, {.evict = evict}).value());
+      pollers.push_back(
+          Poller::Create(poller_options, i, transport->endpoint(i), *shards[i], clock, peers)
+              .value());
       peers.push_back(pollers.back().get());
     }
     for (uint32_t i = 0; i < std::min(count, started); ++i) peers[i]->Start();
