@@ -1,5 +1,6 @@
 #include "server/kvd_plan.h"
 
+#include <arpa/inet.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -125,6 +126,19 @@ absl::Status PlaceKvd(KvdPlan& plan, const verbs::LocalFacts& machine) {
   return absl::OkStatus();
 }
 
+// What has to be an address of an RDMA port. Empty: a name, which is looked up when kvd listens, or
+// a loopback address.
+std::string AddressToListen(const std::string& listen) {
+  const absl::StatusOr<verbs::HostPort> parsed = verbs::ParseHostPort(listen);
+  if (!parsed.ok()) return "";
+  const std::string address = parsed->host.substr(0, parsed->host.find('%'));
+  in6_addr bytes{};
+  const bool numeric = inet_pton(AF_INET, address.c_str(), &bytes) == 1 ||
+                       inet_pton(AF_INET6, address.c_str(), &bytes) == 1;
+  const bool loopback = address == "::1" || address.rfind("127.", 0) == 0;
+  return numeric && !loopback ? parsed->host : "";
+}
+
 void CheckMachine(KvdPlan& plan, const verbs::LocalFacts& facts) {
   verbs::LocalNeeds needs;
   needs.memory_bytes = plan.options.memory_bytes;
@@ -134,6 +148,7 @@ void CheckMachine(KvdPlan& plan, const verbs::LocalFacts& facts) {
   const bool listening = !plan.options.listen.empty();
   needs.rdma_required = listening;
   needs.device = plan.options.device;
+  if (listening) needs.address = AddressToListen(plan.options.listen);
   plan.checks = verbs::CheckLocal(facts, needs);
   plan.rdma_note = listening ? "" : verbs::WhyRdmaIsNotUp(facts, needs, listening);
   if (!listening) return;

@@ -202,6 +202,24 @@ TEST_CASE("kvd --check prints the local half") {
   CHECK_THAT(check.out, Catch::Contains("ok: port rxeb/1: is ACTIVE, RoCE, vb, MTU 4096"));
 }
 
+TEST_CASE(
+    "kvd --check: --listen at an address that no RDMA port has fails, with those that could be "
+    "used") {
+  Guest();
+  const std::string check = std::string(kKvd) + " --check --insecure --listen=";
+  const ProgramRun elsewhere = RunShell(check + "192.0.2.1:7711");
+  INFO(elsewhere.out << elsewhere.err);
+  CHECK(elsewhere.exit == 78);
+  CHECK_THAT(elsewhere.err,
+             Catch::Contains("address 192.0.2.1: no interface here has it; use one of "));
+  CHECK_THAT(elsewhere.err, Catch::Contains("10.77.0.2 (rxeb)"));
+  for (const char* good : {"10.77.0.2:7711", "'[fd77::2]:7711'", "0.0.0.0:7711"}) {
+    const ProgramRun here = RunShell(check + good);
+    INFO(good << here.out << here.err);
+    CHECK(here.exit == 0);
+  }
+}
+
 TEST_CASE("Doctor: addresses on and off RDMA devices") {
   Guest();
   CHECK_THAT(Line(Doctor("", "--address=10.77.0.2", 0), "address 10.77.0.2", "ok"),
