@@ -47,7 +47,7 @@ scripts_are_clean() { shellcheck "$deploy"/*.sh "$deploy"/debian/kvd.postinst "$
 
 scripts_refuse() {
   local script status
-  for script in "$deploy/build-deb.sh" "$deploy/test-deb.sh"; do
+  for script in "$deploy/build-deb.sh" "$deploy/test-deb.sh" "$deploy/test-service.sh"; do
     bash "$script" --help | grep -q '^  deploy/' || return 1
     bash "$script" --nothing 2>"$TEST_TMPDIR/err"
     status=$?
@@ -66,7 +66,7 @@ bash_completes() {
 check "the changelog has the version of the programs" changelog_has_version
 check "the library's soname and its package have the version of the programs" soname_has_version
 check "what the packages hold is made by debian/rules" lists_name_what_is_made
-check "build-deb.sh and test-deb.sh refuse what they do not know, and have a help" scripts_refuse
+check "build-deb.sh, test-deb.sh and test-service.sh refuse what they do not know, and have a help" scripts_refuse
 check "completion knows a new command's flags" bash_completes
 if command -v shellcheck >/dev/null; then
   check "shellcheck has nothing to say" scripts_are_clean

@@ -73,7 +73,7 @@ def service_directives():
     for path in (UNIT, TEMPLATE):
         unit = directives(path)
         expected = {
-            "Type": "notify", "ExecReload": "/bin/kill -HUP $MAINPID", "User": "kvd", "LimitMEMLOCK": "infinity",
+            "Type": "notify", "ExecReload": "/bin/sh -c 'kill -HUP $MAINPID'", "User": "kvd", "LimitMEMLOCK": "infinity",
             "Restart": "on-failure", "RestartPreventExitStatus": "2", "TimeoutStartSec": "infinity",
             "NoNewPrivileges": "yes", "ProtectSystem": "strict", "DevicePolicy": "closed", "CapabilityBoundingSet": "",
             "OOMScoreAdjust": "-900", "RuntimeDirectoryMode": "0755",

@@ -47,6 +47,12 @@ CheckResult NoDevice(const LocalFacts& facts, const LocalNeeds& needs) {
         absl::StrCat("the kernel has ", devices,
                      ", but programs cannot reach it: ib_uverbs is not loaded", fallback);
     result.remedy = "modprobe ib_uverbs; modprobe rdma_ucm";
+  } else if (!devices.empty() && !facts.has_device_directory) {
+    result.found = absl::StrCat(
+        "the kernel has ", devices,
+        ", but there is no /dev/infiniband here, by which programs reach it", fallback);
+    result.remedy =
+        "in a container: --device=/dev/infiniband; in a systemd unit: no PrivateDevices=yes";
   } else if (!devices.empty() && error == 0) {
     result.found = absl::StrCat("the kernel has ", devices,
                                 ", but libibverbs has no provider for it", fallback);

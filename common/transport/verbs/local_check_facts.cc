@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -18,6 +19,7 @@
 namespace kvd::verbs {
 namespace {
 
+constexpr const char* kDeviceDirectory = "/dev/infiniband";
 constexpr const char* kRdmaCmPath = "/dev/infiniband/rdma_cm";
 
 // Only opening tells: a container's device control groups forbid no more than that.
@@ -55,6 +57,7 @@ LocalFacts GatherLocalFacts() {
     facts.device_files.push_back(TryOpen(device.uverbs_path));
   }
   if (!facts.listing.devices.empty()) facts.device_files.push_back(TryOpen(kRdmaCmPath));
+  facts.has_device_directory = ::access(kDeviceDirectory, F_OK) == 0;
   facts.namespace_mode = ReadNamespaceMode();
   facts.addresses = InterfaceAddresses();
   facts.memory = ReadMachineMemory();

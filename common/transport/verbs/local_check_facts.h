@@ -38,6 +38,7 @@ struct LocalFacts {
   std::vector<std::string> kernel_devices;  // in /sys/class/infiniband
   std::vector<std::string> uverbs_devices;  // of those, with an entry for programs
   std::vector<FileAccess> device_files;     // of every device, and rdma_cm if there is a device
+  bool has_device_directory = true;         // /dev/infiniband, where device files lie
   NamespaceMode namespace_mode = NamespaceMode::kUnknown;
   std::vector<InterfaceAddress> addresses;
 

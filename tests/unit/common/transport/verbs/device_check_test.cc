@@ -100,6 +100,9 @@ TEST_CASE("Local check: a device of the kernel without a provider or without ib_
   LocalFacts facts = NoDevices(0);
   facts.kernel_devices = facts.uverbs_devices = {"mlx5_0"};
   CheckFailed(facts, Required(), "device", {"mlx5_0", "no provider"}, {"ibverbs-providers"});
+  facts.has_device_directory = false;
+  CheckFailed(facts, Required(), "device", {"mlx5_0", "no /dev/infiniband here"},
+              {"--device=/dev/infiniband", "no PrivateDevices=yes"});
   facts.uverbs_devices.clear();
   facts.listing.list_errno = ENOSYS;
   CheckFailed(facts, Required(), "device", {"mlx5_0", "ib_uverbs is not loaded"},
