@@ -150,6 +150,12 @@ class ClientStore : public KeyValueStore {
 
   int64_t ServerUnixUs() override { return client_->ServerUnixUs(); }
 
+  ReadCounters Reads() const override {
+    const ClientCounters& counters = client_->counters();
+    return {counters.reads,       counters.read_bytes,      counters.torn_reads,
+            counters.moved_items, counters.gets_by_request, counters.location_hits};
+  }
+
   uint64_t GetsByRequest() const override { return client_->counters().gets_by_request; }
 
   // Over a connection of its own: the library shows nobody what it READs.
@@ -188,6 +194,7 @@ absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_vi
   library.name = "kvcli";
   if (options.credits != 0) library.credits = options.credits;
   library.for_administration = options.for_administration;
+  library.location_cache_entries = options.location_cache_entries;
   library.key_file = options.key.file;
   library.key_name = options.key.name;
   library.rdma_device = options.rdma.device;

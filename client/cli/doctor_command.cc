@@ -1,4 +1,6 @@
 // doctor: is this machine fit for kvd, and does a server do all it should?
+#include <sched.h>
+
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -10,7 +12,10 @@
 #include "client/cli/doctor_server.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
+#include "client/cli/perf_machine.h"
+#include "client/cli/perf_probe.h"
 #include "common/base/random.h"
+#include "common/transport/verbs/device_info.h"
 #include "common/transport/verbs/local_check.h"
 
 namespace kvd::cli {
@@ -26,6 +31,10 @@ constexpr Flag kDoctorFlags[] = {
      "the address here on which kvd is to listen, or from which clients are to connect"},
     {"large_values", '\0', FlagKind::kSwitch, "", "false",
      "also values over 8 KiB to a kvd with --evict=lru, which may evict items for them", false},
+    {"perf", '\0', FlagKind::kSwitch, "", "false",
+     "instead measure GETs, split them up, and say what may slow them down", false},
+    {"write", '\0', FlagKind::kSwitch, "", "false",
+     "with --perf: put some items first, measure with them and delete them", false},
 };
 
 void CheckThisMachine(Invocation& run, std::string_view target, const verbs::LocalFacts& facts,
@@ -77,10 +86,63 @@ void CheckThatServer(Invocation& run, const std::string& target, bool named, Doc
   CheckServer(**store, clock, options, report);
 }
 
+// What this machine is, of what the measured path leads over.
+void LookAtMachine(Invocation& run, PerfFacts& facts) {
+  unsigned cpu = 0;
+  if (::getcpu(&cpu, nullptr) == 0) {
+    facts.cpu_node = NodeOfCpu(cpu);
+    facts.governor = GovernorOf(cpu);
+  }
+  facts.mapped_page_bytes = MappedPageBytes(ReadTextFile("/proc/self/smaps"), "kvd-region");
+  if (!facts.over_rdma) return;
+  const std::string& wanted = run.flags().Text("device");
+  const verbs::DeviceListing listing = verbs::ListDevices();
+  for (const verbs::DeviceFacts& device : listing.devices) {
+    // Of several, which is used is not known here.
+    if (wanted.empty() ? listing.devices.size() > 1 : device.name != wanted) continue;
+    facts.device = device.name;
+    facts.device_node = device.numa_node;
+    facts.device_is_software = device.is_software;
+    if (!device.ports.empty()) facts.device_mtu_bytes = device.ports.front().active_mtu_bytes;
+  }
+}
+
+ExitCode RunPerf(Invocation& run, const std::string& target) {
+  const absl::StatusOr<uint64_t> random = RandomU64FromOs();
+  if (!random.ok()) return run.Fail("", LocalIoFailure(random.status()));
+  PerfOptions options;
+  options.writes = run.flags().Switch("write");
+  options.key_prefix = absl::StrCat("kvcli-perf:", absl::Hex(*random, absl::kZeroPad16), ":");
+  options.seed = *random;
+  options.interrupted = run.console().interrupted;
+  options.connect = [&](uint32_t entries) { return run.TryStore(target, 0, entries); };
+  if (const auto store = run.TryStore(target); !store.ok()) {
+    return run.Fail(target, ConnectFailure(target, store.status()));
+  }
+  PerfFacts facts;
+  const PortCounters before = ReadPortCounters();
+  const PerfOutcome outcome = MeasurePerf(options, run.console().clock, facts);
+  facts.losses = LossesBetween(before, ReadPortCounters());
+  LookAtMachine(run, facts);
+  DoctorReport report;
+  ReportPerf(facts, options, report);
+  run.console().out.Write(FormatReport(run.format(), report));
+  if (!outcome.left_behind.ok()) {
+    run.Note("", absl::StrCat("keys may be left: ", outcome.left_behind.message(),
+                              "; kvcli flush --yes --prefix=", options.key_prefix));
+  }
+  if (run.console().interrupted()) return ExitCode::kInterrupted;
+  return outcome.status.ok() ? ExitCode::kDone : run.FailOfStore("", outcome.status);
+}
+
 ExitCode RunDoctor(Invocation& run) {
   const bool is_argument = !run.arguments().empty();
   const std::string target = is_argument ? run.arguments().front() : run.flags().Text("server");
   const InterruptGuard guard;
+  if (run.flags().Switch("perf")) return RunPerf(run, target);
+  if (run.flags().Switch("write")) {
+    return run.Fail("", UsageFailure("--write is of --perf; add it"));
+  }
   const verbs::LocalFacts facts = verbs::GatherLocalFacts();
   DoctorReport report;
   CheckThisMachine(run, target, facts, report);
@@ -110,12 +172,24 @@ constinit const Command kDoctorCommand = {
         "this machine's.\n"
         "Over RDMA each time is set against what plain READs of as many bytes, and round trips,\n"
         "took in the same moment; over shared memory against a rule of thumb. A time far above\n"
-        "that is a warning.\n",
+        "that is a warning.\n"
+        "--perf measures GETs of items that are there, of whatever keys, and writes nothing: "
+        "cold,\n"
+        "with a location cache, of long values, and of keys that are not there. It splits each up\n"
+        "into READs, their bytes and verification, sets it against as many plain READs (over\n"
+        "shared memory against a copy of the bytes), and names what may slow GETs down, with how\n"
+        "that was found: loss, GETs that the server answers, retries, NUMA nodes, 4 KiB pages, "
+        "the\n"
+        "MTU, overflowing buckets, a frequency governor, a device made in software, a location\n"
+        "cache that does not hold, events instead of polling. In an empty store only what finds\n"
+        "nothing can be measured; --write puts 64 items of 64 B under keys kvcli-perf:..., and\n"
+        "deletes them.\n",
     .examples =
         "kvcli doctor\n"
         "kvcli doctor shm:/run/kvd/kvd.sock\n"
         "kvcli doctor rdma:192.0.2.7:7711 --device=mlx5_0\n"
         "kvcli doctor shm:/run/cache.sock --large_values\n"
+        "kvcli doctor --perf rdma:192.0.2.7:7711\n"
         "kvcli doctor --memory=64g --device=mlx5_0 --address=192.0.2.7\n",
     .flags = kDoctorFlags,
     .arguments_min = 0,

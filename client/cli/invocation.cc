@@ -28,8 +28,10 @@ KeyValueStore* Invocation::Store(uint32_t credits) {
   return *store;
 }
 
-absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target, uint32_t credits) {
+absl::StatusOr<KeyValueStore*> Invocation::TryStore(const std::string& target, uint32_t credits,
+                                                    uint32_t location_cache_entries) {
   ConnectOptions options = ConnectOptionsOf(flags_);
+  options.location_cache_entries = location_cache_entries;
   options.credits = credits;
   options.for_administration = command_.for_administration;
   KVD_ASSIGN_OR_RETURN(KeyValueStore * store, session_.Store(target, options));

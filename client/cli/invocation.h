@@ -44,7 +44,9 @@ class Invocation {
   // `credits`: as in ConnectOptions, of a connection that is made now.
   KeyValueStore* Store(uint32_t credits = 0);
   // The same for another server than --server's, with nothing reported.
-  absl::StatusOr<KeyValueStore*> TryStore(const std::string& target, uint32_t credits = 0);
+  // `location_cache_entries`: likewise.
+  absl::StatusOr<KeyValueStore*> TryStore(const std::string& target, uint32_t credits = 0,
+                                          uint32_t location_cache_entries = 0);
   // Gives it up if it is one for administration; the next call of Store connects anew.
   void EndAdministration() { session_.EndAdministration(); }
   ExitCode connect_failure() const { return connect_failure_; }

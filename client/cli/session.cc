@@ -7,7 +7,8 @@ namespace kvd::cli {
 absl::StatusOr<KeyValueStore*> Session::Store(std::string_view target,
                                               const ConnectOptions& options) {
   const bool lent = for_administration_ && !options.for_administration;
-  if (store_ == nullptr || target != target_ || options.rdma != rdma_ || options.key != key_ || lent) {
+  if (store_ == nullptr || target != target_ || options.rdma != rdma_ || options.key != key_ ||
+      options.location_cache_entries != location_cache_entries_ || lent) {
     store_ = nullptr;
     std::string& name = names_[std::string(target)];
     name.clear();
@@ -16,6 +17,7 @@ absl::StatusOr<KeyValueStore*> Session::Store(std::string_view target,
     rdma_ = options.rdma;
     key_ = options.key;
     for_administration_ = options.for_administration;
+    location_cache_entries_ = options.location_cache_entries;
     name = store_->target();
   }
   return store_.get();

@@ -37,6 +37,7 @@ class Session {
   RdmaChoice rdma_;  // by which store_ was connected, like the next
   KeyChoice key_;
   bool for_administration_ = false;
+  uint32_t location_cache_entries_ = 0;
   std::unique_ptr<KeyValueStore> store_;
   std::map<std::string, std::string, std::less<>> names_;  // by target
 };

@@ -174,7 +174,7 @@ void AppendWhatItDoes(const Facts& facts, std::string& screen) {
   Line("cpu")
       .Add("user ", Seconds(facts.Number("cpu_user_us")))
       .Add("system ", Seconds(facts.Number("cpu_system_us")))
-      .Add("", facts.Number("pollers"), " pollers")
+      .Add("pollers ", facts.Number("pollers"))
       .Add("--poll=", facts.Text("poll_mode"))
       .Add("slept ", facts.Number("poller_sleeps"), " times")
       .AppendTo(screen);

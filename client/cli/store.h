@@ -117,6 +117,17 @@ class KeyValueStore {
   // connected to.
   virtual uint64_t GetsByRequest() const { return 0; }
 
+  // What this client's GETs did, since it was connected.
+  struct ReadCounters {
+    uint64_t reads = 0;  // one-sided
+    uint64_t read_bytes = 0;
+    uint64_t torn_reads = 0;
+    uint64_t moved_items = 0;
+    uint64_t gets_by_request = 0;
+    uint64_t location_hits = 0;
+  };
+  virtual ReadCounters Reads() const { return {}; }
+
   // How long a READ of so many bytes of the server's memory takes that means nothing and is not
   // looked at: what no GET can undercut. Unimplemented: the server is not reached by READs;
   // OutOfRange: its memory has not that much.
@@ -150,7 +161,8 @@ struct ConnectOptions {
   std::chrono::nanoseconds deadline{0};
   KeyChoice key = {};
   RdmaChoice rdma;
-  uint32_t credits = 0;             // requests under way at once; 0: the library's choice
+  uint32_t credits = 0;  // requests under way at once; 0: the library's choice
+  uint32_t location_cache_entries = 0;  // as the library's
   bool for_administration = false;  // as the library's
 };
 

@@ -155,6 +155,23 @@ TEST_CASE("Doctor: over RDMA every time stands beside the floor of the same run"
   CHECK(RunShell(kKvcli + "scan --server=" + kvd.target).out.empty());
 }
 
+TEST_CASE("Doctor: --perf sets GETs against plain READs, and names Soft-RoCE and what is lost") {
+  const RdmaEnvironment environment = Guest();
+  const RdmaKvd kvd({"--hugepages=off"});
+  const json report = Doctor("", "--perf --write " + kvd.target + " --device=rxea", 0);
+  const std::string cold = Line(report, "GET, cold", "ok");
+  CHECK_THAT(cold, Catch::Contains("READs of ") && Catch::Contains("as many plain READs take"));
+  CHECK_THAT(Line(report, "GET, known", "ok"), Catch::Contains("100.0 % of which it answered"));
+  Line(report, "GET, missed", "ok");
+  CHECK_THAT(Line(report, "cause: software device", "warning"), Catch::Contains("rxea"));
+  CHECK_THAT(Line(report, "cause: 4 KiB pages", "warning"), Catch::Contains("page_kind"));
+  CHECK(RunShell(kKvcli + "scan --server=" + kvd.target).out.empty());
+  REQUIRE(RunShell("tc qdisc add dev va root netem loss 0.5%").exit == 0);
+  const json lossy = Doctor("", "--perf --write " + kvd.target + " --device=rxea --deadline=60s", 0);
+  REQUIRE(RunShell("tc qdisc del dev va root").exit == 0);
+  CHECK_THAT(Line(lossy, "cause: loss", "warning"), Catch::Contains("hw_counters"));
+}
+
 TEST_CASE("Doctor: an RDMA server that is not there brings advice for RDMA") {
   const std::string target = "rdma:" + Guest().server().address + ":7999";
   const std::string line = Line(Doctor("", target, 3), "connect", "failed");

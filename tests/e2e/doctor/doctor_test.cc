@@ -52,6 +52,53 @@ TEST_CASE("Without RDMA: kvcli doctor passes over shared memory, with every size
   CHECK(RunShell(kKvcli + "scan --server=" + kvd.target()).out.empty());
 }
 
+// The line of a check, or none.
+nlohmann::json LineOf(const nlohmann::json& report, const std::string& check) {
+  for (const auto& line : report["checks"]) {
+    if (line["check"] == check) return line;
+  }
+  return {};
+}
+
+TEST_CASE("kvcli doctor --perf over shared memory: splits GETs up, names causes, writes nothing") {
+  KvdProcess kvd;
+  REQUIRE(kvd.Start(kKvd, {"--memory=64m", "--hugepages=off", "--poll=event"}).ok());
+  const std::string perf = kKvcli + "doctor --perf -w json " + kvd.target();
+  const ProgramRun empty = RunShell(perf);
+  INFO(empty.out << empty.err);
+  CHECK(empty.exit == 0);
+  auto report = nlohmann::json::parse(empty.out);
+  CHECK(LineOf(report, "GET")["outcome"] == "warning");
+  CHECK_THAT(LineOf(report, "GET")["remedy"].get<std::string>(), Catch::Contains("--write"));
+
+  REQUIRE(RunShell(kKvcli + "put secret-key secret-value --server=" + kvd.target()).exit == 0);
+  const std::string puts = "stat requests_put --server=" + kvd.target();
+  const std::string before = RunShell(kKvcli + puts).out;
+  const ProgramRun run = RunShell(perf);
+  CHECK(run.exit == 0);
+  CHECK(RunShell(kKvcli + puts).out == before);
+  INFO(run.out);
+  report = nlohmann::json::parse(run.out);
+  CHECK(report["failed"] == 0);
+  for (const char* check : {"GET, cold", "GET, known"}) {
+    CHECK_THAT(LineOf(report, check)["found"].get<std::string>(),
+               Catch::Contains("2000 GETs") && Catch::Contains("verification") &&
+                   Catch::Contains("p99"));
+  }
+  CHECK_THAT(LineOf(report, "GET, known")["found"].get<std::string>(),
+             Catch::Contains("100.0 % of which it answered"));
+  CHECK_THAT(LineOf(report, "cause: 4 KiB pages")["found"].get<std::string>(),
+             Catch::Contains("/proc/self/smaps"));
+  CHECK_THAT(LineOf(report, "cause: events")["found"].get<std::string>(),
+             Catch::Contains("poll_mode"));
+  CHECK_THAT(run.out, !Catch::Contains("secret"));
+
+  const ProgramRun writing = RunShell(perf + " --write");
+  CHECK(writing.exit == 0);
+  CHECK(RunShell(kKvcli + "scan --server=" + kvd.target()).out == "secret-key\n");
+  CHECK(RunShell(kKvcli + "doctor --write " + kvd.target()).exit == 2);
+}
+
 TEST_CASE("Without RDMA: kvcli doctor of a server that is not there exits with 3") {
   SkipWithRdma();
   const TempDir directory;
