@@ -12,12 +12,13 @@ namespace kvd::cli {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kGetCommand,    &kPutCommand,     &kDelCommand,   &kExistsCommand,     &kMgetCommand,
-    &kCasCommand,    &kIncrCommand,    &kDecrCommand,  &kAppendCommand,     &kPrependCommand,
-    &kTouchCommand,  &kTtlCommand,     &kScanCommand,  &kBigkeysCommand,    &kFlushCommand,
-    &kWatchCommand,  &kLoadCommand,    &kDumpCommand,  &kStatCommand,       &kInfoCommand,
-    &kPingCommand,   &kLatencyCommand, &kAdminCommand, &kSlowlogCommand,    &kDevicesCommand,
-    &kDoctorCommand, &kPlanCommand,    &kHelpCommand,  &kCompletionCommand, &kVersionCommand,
+    &kGetCommand,     &kPutCommand,     &kDelCommand,   &kExistsCommand,  &kMgetCommand,
+    &kCasCommand,     &kIncrCommand,    &kDecrCommand,  &kAppendCommand,  &kPrependCommand,
+    &kTouchCommand,   &kTtlCommand,     &kScanCommand,  &kBigkeysCommand, &kFlushCommand,
+    &kWatchCommand,   &kLoadCommand,    &kDumpCommand,  &kStatCommand,    &kInfoCommand,
+    &kPingCommand,    &kLatencyCommand, &kAdminCommand, &kSlowlogCommand, &kDevicesCommand,
+    &kDoctorCommand,  &kBundleCommand,  &kPlanCommand,  &kHelpCommand,    &kCompletionCommand,
+    &kVersionCommand,
 };
 
 // What the same thing is called elsewhere, and how to ask for it here.

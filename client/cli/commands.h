@@ -32,6 +32,7 @@ extern const Command kAdminCommand;
 extern const Command kSlowlogCommand;
 extern const Command kDevicesCommand;
 extern const Command kDoctorCommand;
+extern const Command kBundleCommand;
 extern const Command kHelpCommand;
 extern const Command kCompletionCommand;
 extern const Command kVersionCommand;

@@ -1,6 +1,4 @@
 // doctor: is this machine fit for kvd, and does a server do all it should?
-#include <sched.h>
-
 #include <algorithm>
 #include <string>
 #include <string_view>
@@ -8,21 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
+#include "client/cli/doctor_machine.h"
+#include "client/cli/doctor_perf.h"
 #include "client/cli/doctor_report.h"
 #include "client/cli/doctor_server.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/invocation.h"
-#include "client/cli/perf_machine.h"
-#include "client/cli/perf_probe.h"
 #include "common/base/random.h"
-#include "common/transport/verbs/device_info.h"
 #include "common/transport/verbs/local_check.h"
 
 namespace kvd::cli {
 namespace {
-
-// Queues and buffers besides the region, generously.
-constexpr uint64_t kBuffersBytes = uint64_t{16} << 20;
 
 constexpr Flag kDoctorFlags[] = {
     {"memory", '\0', FlagKind::kBytes, "BYTES", "64m",
@@ -36,22 +30,6 @@ constexpr Flag kDoctorFlags[] = {
     {"write", '\0', FlagKind::kSwitch, "", "false",
      "with --perf: put some items first, measure with them and delete them", false},
 };
-
-void CheckThisMachine(Invocation& run, std::string_view target, const verbs::LocalFacts& facts,
-                      DoctorReport& report) {
-  const FlagValues& flags = run.flags();
-  verbs::LocalNeeds needs;
-  needs.device = flags.Text("device");
-  needs.address = flags.Text("address");
-  needs.memory_bytes = flags.Count("memory");
-  needs.buffers_bytes = kBuffersBytes;
-  needs.hugepages = verbs::HugepageNeed::kPreferred;
-  // Who names a device, by --device, wants that one. Who has a device and asks for nothing in
-  // particular wants it to work.
-  needs.rdma_required = IsRdmaTarget(target) || !needs.device.empty() || !needs.address.empty() ||
-                        (target.empty() && !facts.kernel_devices.empty());
-  for (verbs::CheckResult& result : verbs::CheckLocal(facts, needs)) report.Add(std::move(result));
-}
 
 // `named`: somebody said which server; otherwise it is no failure that none is there.
 void CheckThatServer(Invocation& run, const std::string& target, bool named, DoctorReport& report) {
@@ -86,53 +64,19 @@ void CheckThatServer(Invocation& run, const std::string& target, bool named, Doc
   CheckServer(**store, clock, options, report);
 }
 
-// What this machine is, of what the measured path leads over.
-void LookAtMachine(Invocation& run, PerfFacts& facts) {
-  unsigned cpu = 0;
-  if (::getcpu(&cpu, nullptr) == 0) {
-    facts.cpu_node = NodeOfCpu(cpu);
-    facts.governor = GovernorOf(cpu);
-  }
-  facts.mapped_page_bytes = MappedPageBytes(ReadTextFile("/proc/self/smaps"), "kvd-region");
-  if (!facts.over_rdma) return;
-  const std::string& wanted = run.flags().Text("device");
-  const verbs::DeviceListing listing = verbs::ListDevices();
-  for (const verbs::DeviceFacts& device : listing.devices) {
-    // Of several, which is used is not known here.
-    if (wanted.empty() ? listing.devices.size() > 1 : device.name != wanted) continue;
-    facts.device = device.name;
-    facts.device_node = device.numa_node;
-    facts.device_is_software = device.is_software;
-    if (!device.ports.empty()) facts.device_mtu_bytes = device.ports.front().active_mtu_bytes;
-  }
-}
-
 ExitCode RunPerf(Invocation& run, const std::string& target) {
-  const absl::StatusOr<uint64_t> random = RandomU64FromOs();
-  if (!random.ok()) return run.Fail("", LocalIoFailure(random.status()));
-  PerfOptions options;
-  options.writes = run.flags().Switch("write");
-  options.key_prefix = absl::StrCat("kvcli-perf:", absl::Hex(*random, absl::kZeroPad16), ":");
-  options.seed = *random;
-  options.interrupted = run.console().interrupted;
-  options.connect = [&](uint32_t entries) { return run.TryStore(target, 0, entries); };
   if (const auto store = run.TryStore(target); !store.ok()) {
     return run.Fail(target, ConnectFailure(target, store.status()));
   }
-  PerfFacts facts;
-  const PortCounters before = ReadPortCounters();
-  const PerfOutcome outcome = MeasurePerf(options, run.console().clock, facts);
-  facts.losses = LossesBetween(before, ReadPortCounters());
-  LookAtMachine(run, facts);
   DoctorReport report;
-  ReportPerf(facts, options, report);
+  const PerfDiagnosis diagnosis = DiagnosePerf(run, target, run.flags().Switch("write"), report);
   run.console().out.Write(FormatReport(run.format(), report));
-  if (!outcome.left_behind.ok()) {
-    run.Note("", absl::StrCat("keys may be left: ", outcome.left_behind.message(),
-                              "; kvcli flush --yes --prefix=", options.key_prefix));
+  if (!diagnosis.left_behind.ok()) {
+    run.Note("", absl::StrCat("keys may be left: ", diagnosis.left_behind.message(),
+                              "; kvcli flush --yes --prefix=", diagnosis.key_prefix));
   }
   if (run.console().interrupted()) return ExitCode::kInterrupted;
-  return outcome.status.ok() ? ExitCode::kDone : run.FailOfStore("", outcome.status);
+  return diagnosis.status.ok() ? ExitCode::kDone : run.FailOfStore("", diagnosis.status);
 }
 
 ExitCode RunDoctor(Invocation& run) {

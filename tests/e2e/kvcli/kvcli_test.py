@@ -521,6 +521,49 @@ def watch():
     clear()
 
 
+def bundle():
+    """kvcli: bundle holds what helps, for its owner alone, and none of what is private"""
+    secret = RANDOM.randbytes(32).hex()
+    value = "value-" + RANDOM.randbytes(16).hex()
+    key = "item-" + RANDOM.randbytes(16).hex()
+    keys = SERVER.path("bundle.keys")
+    with open(keys, "w", encoding="utf-8") as file:
+        os.chmod(keys, 0o600)
+        file.write(f"key keyname admin {secret}\n")
+    server = Server(KVD, "--memory=64m", "--hugepages=off", "--keys", keys)
+    kvcli = kvcli_of(server)
+    environment = {"KVCLI_KEY_FILE": keys, "KVCLI_PREFIX": key, "UNRELATED": value}
+    try:
+        server.start(kvcli)
+        kvcli.ok("put", key, value, **environment)
+        path = server.path("bundle.txt")
+        listed = kvcli.ok("bundle", path, "--perf", **environment).decode()
+        check_equal(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for section in ("about", "doctor", "doctor --perf", "stat", "socket", "kernel", "memory",
+                        "kvd's command line", "kvd's limits", "devices and port counters",
+                        "environment"):
+            check(f"== {section} ==" in text and section in listed, section, listed)
+        check("GET, cold" in text and "MemTotal" in text and "--memory=64m" in text, text)
+        check("KVCLI_KEY_FILE is set" in text and "KVCLI_PREFIX is set" in text, text)
+        check("KVCLI_SERVER=" + server.target in text, text)
+        for private in (secret, value, key, keys, "bundle.keys", "keyname", "UNRELATED"):
+            check(private not in text and private not in listed, "the bundle tells", private)
+        again = kvcli.run("bundle", path, **environment)
+        check_equal(again.exit, 7, again.err)
+        check("is there already" in again.err, again.err)
+        link = server.path("link.txt")
+        os.symlink(server.path("elsewhere"), link)
+        check_equal(kvcli.run("bundle", link).exit, 7)
+        check(not os.path.exists(server.path("elsewhere")))
+        server.stop()
+        # What cannot be had is said, and the rest is there.
+        check(b"missing" in kvcli.ok("bundle", server.path("without.txt"), "--deadline=1s"))
+    finally:
+        server.close()
+
+
 def traits_round_trip():
     """kvcli: dump and load carry expiry and user flags, by prefix; of one key the last line counts"""
     KVCLI.ok("put", "a:1", "v", "--ttl=1d", "--flags=4294967295")
@@ -780,6 +823,7 @@ def main():
                    load_and_dump_round_trip, memory_of_a_load, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
                    scan_in_parts, flush_asks, big_keys, rates, stat_screen, latency, watch,
+                   bundle,
                    traits_round_trip,
                    load_without_a_server,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,

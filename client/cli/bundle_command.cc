@@ -1,0 +1,217 @@
+// bundle: what a server and this machine are like, in one file for somebody who helps.
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "client/cli/bundle.h"
+#include "client/cli/commands.h"
+#include "client/cli/devices_text.h"
+#include "client/cli/doctor_machine.h"
+#include "client/cli/doctor_perf.h"
+#include "client/cli/doctor_report.h"
+#include "client/cli/help_text.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/invocation.h"
+#include "client/cli/perf_machine.h"
+#include "client/cli/redaction.h"
+#include "client/cli/table.h"
+#include "client/cli/text.h"
+#include "common/transport/verbs/device_info.h"
+
+namespace kvd::cli {
+namespace {
+
+constexpr Flag kBundleFlags[] = {
+    {"perf", '\0', FlagKind::kSwitch, "", "false",
+     "also what 'kvcli doctor --perf' measures, which takes some seconds", false},
+};
+
+std::string Kernel() {
+  utsname name{};
+  if (::uname(&name) != 0) return "";
+  // Not nodename: what a machine is called is nobody's business.
+  std::string text =
+      absl::StrCat(name.sysname, " ", name.release, " ", name.version, " ", name.machine, "\n");
+  // Of what it was started with only what has to do with speed and memory.
+  static constexpr const char* kParts[] = {"huge", "cpu", "iommu",  "nohz",        "idle",
+                                           "numa", "cma", "pstate", "mitigations", "rcu_"};
+  const std::string words = ReadTextFile("/proc/cmdline");
+  for (const absl::string_view word : absl::StrSplit(words, absl::ByAnyChar(" \n"))) {
+    for (const char* part : kParts) {
+      if (!absl::StrContains(word, part)) continue;
+      absl::StrAppend(&text, word, "\n");
+      break;
+    }
+  }
+  return text;
+}
+
+std::string Hugepages() {
+  std::string text;
+  std::error_code error;
+  for (const std::string& folder :
+       {std::string("/sys/kernel/mm/hugepages"), std::string("/sys/kernel/mm/transparent_hugepage"),
+        std::string("/sys/devices/system/node")}) {
+    for (auto at = std::filesystem::recursive_directory_iterator(folder, error);
+         !error && at != std::filesystem::end(at); at.increment(error)) {
+      const std::string name = at->path().filename().string();
+      const bool wanted = name == "nr_hugepages" || name == "free_hugepages" ||
+                          name == "resv_hugepages" || name == "surplus_hugepages" ||
+                          name == "enabled" || name == "shmem_enabled" || name == "online" ||
+                          name == "distance";
+      if (at.depth() > 2) at.disable_recursion_pending();
+      if (!wanted || !at->is_regular_file(error)) continue;
+      absl::StrAppend(&text, at->path().string(), " ", ReadTextFile(at->path().string()));
+    }
+  }
+  return text;
+}
+
+std::string Devices() {
+  const verbs::DeviceListing listing = verbs::ListDevices();
+  std::string text = listing.devices.empty()
+                         ? "no RDMA device\n"
+                         : FormatDevices(OutputFormat::kSimple, listing.devices);
+  for (const auto& [name, count] : ReadPortCounters()) {
+    absl::StrAppend(&text, name, " ", count, "\n");
+  }
+  return text;
+}
+
+// The socket of a target that names one: its mode and owner, and the file system it is on.
+std::string Socket(const std::string& target) {
+  constexpr std::string_view kShm = "shm:";
+  if (!target.starts_with(kShm)) return "";
+  const std::string path = target.substr(kShm.size());
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return "";
+  return absl::StrFormat("%s mode %04o uid %d gid %d\n%s\n", OneLine(path), about.st_mode & 07777,
+                         about.st_uid, about.st_gid,
+                         MountOf(ReadTextFile("/proc/self/mountinfo"), path));
+}
+
+// kvd's own, where it runs on this machine and may be looked at.
+void AddProcess(const KeyValueStore::Statistics& statistics, bool is_here, Bundle& bundle) {
+  for (const auto& [name, value] : statistics) {
+    if (name != "pid" || !is_here || value.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    const std::string process = absl::StrCat("/proc/", value);
+    if (!ReadTextFile(process + "/comm").starts_with("kvd")) break;
+    bundle.Add("kvd's command line", RedactedCommandLine(ReadTextFile(process + "/cmdline")));
+    bundle.Add("kvd's limits", ReadTextFile(process + "/limits"));
+    return;
+  }
+  bundle.AddMissing("kvd's command line", "its process is not of this machine, or not to be seen");
+}
+
+void AddServer(Invocation& run, const std::string& target, const verbs::LocalFacts& facts,
+               Bundle& bundle) {
+  DoctorReport report;
+  CheckThisMachine(run, target, facts, report);
+  const absl::StatusOr<KeyValueStore*> store = run.TryStore(target);
+  const absl::StatusOr<KeyValueStore::Statistics> statistics =
+      store.ok() ? (*store)->Stats() : store.status();
+  if (!statistics.ok()) {
+    report.AddFailed("connect", ConnectFailure(target, statistics.status()));
+    bundle.Add("doctor", FormatReport(OutputFormat::kSimple, report));
+    bundle.AddMissing("stat", std::string(statistics.status().message()));
+    return;
+  }
+  const std::string place = (*store)->target();
+  report.AddOk("connect", absl::StrCat("to ", place));
+  bundle.Add("doctor", FormatReport(OutputFormat::kSimple, report));
+  std::vector<std::pair<std::string, std::string>> shown;
+  for (const auto& [name, value] : *statistics) shown.emplace_back(OneLine(name), OneLine(value));
+  bundle.Add("stat", FormatAligned(shown));
+  bundle.Add("socket", Socket(place));
+  AddProcess(*statistics, place.starts_with("shm:"), bundle);
+  if (!run.flags().Switch("perf")) return;
+  DoctorReport perf;
+  const PerfDiagnosis diagnosis = DiagnosePerf(run, target, /*writes=*/false, perf);
+  bundle.Add(
+      "doctor --perf",
+      absl::StrCat(
+          FormatReport(OutputFormat::kSimple, perf),
+          diagnosis.status.ok() ? "" : absl::StrCat("ended early: ", diagnosis.status.message())));
+}
+
+Bundle Collect(Invocation& run) {
+  Bundle bundle;
+  const absl::Time now = absl::FromUnixMicros(run.console().clock.NowUnixUs());
+  bundle.Add("about", absl::StrCat(VersionText(),
+                                   absl::FormatTime(absl::RFC3339_sec, now, absl::UTCTimeZone())));
+  const std::string target = run.flags().Text("server");
+  AddServer(run, target, verbs::GatherLocalFacts(), bundle);
+  bundle.Add("devices and port counters", Devices());
+  bundle.Add("kernel", Kernel());
+  bundle.Add("memory", ReadTextFile("/proc/meminfo"));
+  bundle.Add("hugepages and nodes", Hugepages());
+  bundle.Add("limits of this process", ReadTextFile("/proc/self/limits"));
+  bundle.Add("control group", ReadTextFile("/proc/self/cgroup"));
+  const std::string environment = RedactedEnvironment(run.console().environment);
+  bundle.Add("environment", environment.empty() ? "no KVCLI_... is set" : environment);
+  return bundle;
+}
+
+ExitCode RunBundle(Invocation& run) {
+  const InterruptGuard guard;
+  const absl::Time now = absl::FromUnixMicros(run.console().clock.NowUnixUs());
+  const std::string path =
+      !run.arguments().empty()
+          ? run.arguments().front()
+          : absl::FormatTime("kvcli-bundle-%Y%m%dT%H%M%SZ.txt", now, absl::UTCTimeZone());
+  const Bundle bundle = Collect(run);
+  if (run.console().interrupted()) return ExitCode::kInterrupted;
+  const std::string text = bundle.Text();
+  if (path == "-") {
+    run.console().out.Write(text);
+    return ExitCode::kDone;
+  }
+  if (const absl::Status written = WriteNewPrivateFile(path, text); !written.ok()) {
+    Failure failure = LocalIoFailure(written);
+    if (absl::IsAlreadyExists(written)) failure.text = "is there already; name another file";
+    return run.Fail(path, failure);
+  }
+  run.console().out.Write(absl::StrCat(OneLine(path), ", for you alone to read (mode 0600), has\n",
+                                       bundle.Contents(),
+                                       "and no keys or values of items, no keys of clients. It is "
+                                       "text: read it before you send it.\n"));
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+constinit const Command kBundleCommand = {
+    .name = "bundle",
+    .arguments = "[FILE|-]",
+    .summary = "write a support bundle, without secrets",
+    .details =
+        "One text file, FILE or kvcli-bundle-TIME.txt here, that must not be there yet, for its\n"
+        "owner alone (mode 0600); - for standard output. In it: versions, the doctor's checks "
+        "that\n"
+        "write nothing, statistics, kvd's command line and limits where it runs on this machine "
+        "and\n"
+        "may be seen, its socket, RDMA devices with the counters of their ports, kernel, memory,\n"
+        "hugepages, limits. kvcli says what is in it and what is missing.\n"
+        "Not in it: keys and values of items, key files and what they are called, other sessions,\n"
+        "this machine's name, the environment but for which KVCLI_... are set. It does have\n"
+        "addresses, paths and user ids: read it before you send it.\n",
+    .examples =
+        "kvcli bundle\n"
+        "kvcli bundle fault.txt --perf\n"
+        "kvcli bundle - | less\n",
+    .flags = kBundleFlags,
+    .arguments_min = 0,
+    .arguments_max = 1,
+    .run = RunBundle,
+};
+
+}  // namespace kvd::cli
