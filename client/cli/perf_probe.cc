@@ -21,7 +21,8 @@ namespace kvd::cli {
 namespace {
 
 constexpr size_t kKeysMax = 256;  // of a class of sizes
-constexpr uint64_t kItemsScannedMax = 20'000;
+constexpr uint64_t kItemsScannedMax = 200'000;
+constexpr uint64_t kBytesScannedMax = 256 * kMiB;
 constexpr uint64_t kGets = 2000;
 constexpr uint64_t kGetsMin = 16;
 constexpr uint64_t kBytesPerKind = 64 * kMiB;
@@ -30,7 +31,7 @@ constexpr uint64_t kRequests = 200;
 constexpr uint64_t kMisses = 400;
 constexpr uint64_t kOwnItems = 64;
 constexpr size_t kOwnValueBytes = 64;
-constexpr uint32_t kLocations = 64 * kKeysMax;  // so that hardly two keys share one
+constexpr uint32_t kLocations = uint32_t{1} << 20;  // so that hardly two keys share one
 
 double Us(uint64_t ns) { return static_cast<double>(ns) / 1e3; }
 
@@ -110,18 +111,34 @@ class PerfProbe {
       sample_.small_bytes = written_.size() * kOwnValueBytes;
       return absl::OkStatus();
     }
+    // Items next to each other have hashes that are alike, and would drive each other out of a
+    // location cache: any of those that are scanned is as likely to be chosen.
+    Random random(options_.seed);
     uint64_t scanned = 0;
+    uint64_t bytes = 0;
+    uint64_t small = 0;
+    uint64_t large = 0;
+    std::vector<std::pair<std::string, uint64_t>> chosen[2];
     const auto visit = [&](std::string_view key, std::string_view value, const ItemInfo&) {
-      const bool small = value.size() <= kPerfSmallBytes;
-      std::vector<std::string>& keys = small ? sample_.small : sample_.large;
-      if (keys.size() < kKeysMax) {
-        keys.emplace_back(key);
-        (small ? sample_.small_bytes : sample_.large_bytes) += value.size();
-      }
-      const bool enough = sample_.small.size() == kKeysMax && sample_.large.size() == kKeysMax;
-      return !enough && ++scanned < kItemsScannedMax && !options_.interrupted();
+      const bool is_small = value.size() <= kPerfSmallBytes;
+      auto& keys = chosen[is_small ? 0 : 1];
+      const uint64_t met = is_small ? ++small : ++large;
+      const uint64_t place = met <= kKeysMax ? met - 1 : random.Uniform(met);
+      if (place == keys.size()) keys.emplace_back();
+      if (place < keys.size()) keys[place] = {std::string(key), value.size()};
+      bytes += value.size();
+      return ++scanned < kItemsScannedMax && bytes < kBytesScannedMax && !options_.interrupted();
     };
-    return store_->Scan(visit, {}).status();
+    KVD_RETURN_IF_ERROR(store_->Scan(visit, {}).status());
+    for (auto& [key, value_bytes] : chosen[0]) {
+      sample_.small.push_back(std::move(key));
+      sample_.small_bytes += value_bytes;
+    }
+    for (auto& [key, value_bytes] : chosen[1]) {
+      sample_.large.push_back(std::move(key));
+      sample_.large_bytes += value_bytes;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status MeasureRequests() {

@@ -99,6 +99,17 @@ TEST_CASE("kvcli doctor --perf over shared memory: splits GETs up, names causes,
   CHECK(RunShell(kKvcli + "doctor --write " + kvd.target()).exit == 2);
 }
 
+TEST_CASE("kvcli doctor --perf: in a store of many items too a location cache holds what it is given") {
+  KvdProcess kvd;
+  REQUIRE(kvd.Start(kKvd, {"--memory=64m", "--hugepages=off"}).ok());
+  REQUIRE(RunShell("seq 50000 | sed 's/$/\\tvalue/' | " + kKvcli + "load - --server=" + kvd.target())
+              .exit == 0);
+  const ProgramRun run = RunShell(kKvcli + "doctor --perf -w json " + kvd.target());
+  INFO(run.out << run.err);
+  CHECK(run.exit == 0);
+  CHECK_THAT(run.out, Catch::Contains("GET, known") && !Catch::Contains("cause: location cache"));
+}
+
 TEST_CASE("Without RDMA: kvcli doctor of a server that is not there exits with 3") {
   SkipWithRdma();
   const TempDir directory;
