@@ -440,7 +440,7 @@ class Client {
 
   // For a session of the role admin, as this kvd's own user and root have it on its host, and keys
   // that say so; PERMISSION_DENIED for others. Every session of the server, each as names and
-  // values: session, client, name, transport, address, pid, uid, key, role, since_unix_us.
+  // values: session, client, name, transport, address, pid, uid, key, role, since_unix_us, credits, reported_reads.
   using Facts = std::vector<std::pair<std::string, std::string>>;
   absl::StatusOr<std::vector<Facts>> Sessions(const OperationOptions& options = {});
   // Likewise, the requests that took the server long (kvd --slow_log), the newest first, 128 at the most: at_unix_us,

@@ -172,6 +172,9 @@ absl::Status KvdServer::StartPollers() {
   if (plan_.options.slow_log_ns != 0) options.slow_ns = plan_.options.slow_log_ns;
   options.slow = [this](SlowRequest request) { slow_log_.Add(std::move(request)); };
   options.slow_text = [this] { return DescribeSlowRequests(slow_log_.Newest()); };
+  options.note_reads = [this](uint64_t session_id, uint64_t reads) {
+    admission_->NoteReads(session_id, reads);
+  };
   options.kick = [this](std::string_view who, uint64_t by) { return access_->Kick(who, by); };
   if (plan_.options.verbose) options.log = log_;
   for (uint32_t i = 0; i < plan_.options.pollers; ++i) {
@@ -215,7 +218,7 @@ StatisticList KvdServer::Statistics() const {
   for (const Poller* poller : peers_) counters.push_back(&poller->counters());
   AddRequests(counters, list);
   AddTimes(list);
-  if (rdma_ != nullptr) list.Append(rdma_->Facts());
+  if (rdma_ != nullptr) AddRdma(list);
   AddProcess(list);
   return list;
 }

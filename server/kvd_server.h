@@ -73,6 +73,7 @@ class KvdServer {
   void AddMemory(StatisticList& list) const;
   void AddSessions(StatisticList& list) const;
   void AddTimes(StatisticList& list) const;
+  void AddRdma(StatisticList& list) const;
 
   const KvdPlan plan_;
   const Log log_;

@@ -7,6 +7,7 @@
 #include "common/admission/role.h"
 #include "common/base/build_info.h"
 #include "server/kvd_server.h"
+#include "server/operations/port_counters.h"
 
 namespace kvd {
 
@@ -83,6 +84,13 @@ void KvdServer::AddTimes(StatisticList& list) const {
                {.help = "Requests that took as long as --slow_log says, or longer."});
 }
 
+void KvdServer::AddRdma(StatisticList& list) const {
+  const StatisticList facts = rdma_->Facts();
+  list.Append(facts);
+  const Statistic* const device = facts.Find("rdma_device");
+  if (device != nullptr) AddPortCounters(device->text, facts.NumberOf("rdma_port"), list);
+}
+
 std::vector<AdminSlowRequest> KvdServer::AdminSlowRequests() const {
   std::vector<AdminSlowRequest> rows;
   for (SlowRequest& request : slow_log_.Newest()) {
@@ -112,7 +120,9 @@ std::vector<AdminSession> KvdServer::AdminSessions() const {
                     .address = std::move(session.peer.address),
                     .key_name = session.peer.key == nullptr ? "" : session.peer.key->name,
                     .role = NameOf(session.role),
-                    .since_unix_us = session.since_unix_us});
+                    .since_unix_us = session.since_unix_us,
+                    .credits = session.credits,
+                    .reported_reads = session.reported_reads});
   }
   return rows;
 }

@@ -18,6 +18,8 @@ struct AdminSession {
   std::string key_name;  // empty: none
   std::string role;
   int64_t since_unix_us = 0;
+  uint32_t credits = 0;         // requests that it may have under way
+  uint64_t reported_reads = 0;  // by itself, as it says: a sample
 };
 
 // A request that took long.

@@ -22,7 +22,7 @@ h2, summary { font-size: 1.05em; font-weight: 600; margin: 1.7em 0 .5em; }
 summary { cursor: pointer; }
 p, ul { margin: .4em 0; color: var(--faint); }
 a { color: inherit; }
-dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(10.5em, 1fr)); gap: .6em; margin: 1em 0; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15em, 45%), 1fr)); gap: .6em; margin: 1em 0; }
 dl > div { background: var(--card); border: 1px solid var(--line); border-radius: 6px; padding: .5em .8em; }
 dt, small { color: var(--faint); font-size: .87em; }
 dd { margin: 0; font-size: 1.35em; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
@@ -46,6 +46,7 @@ table > tbody:first-child > tr:first-child > * { border-top: 0; }
 .n { text-align: right; white-space: nowrap; }
 th.chart, td.chart { width: 40%; min-width: 12em; }
 .times { display: block; width: 100%; height: 2.4em; background: linear-gradient(var(--line), var(--line)) bottom / 100% 1px no-repeat; }
+.part { display: block; width: 100%; height: .8em; border-radius: 3px; }
 #silent { margin: 0; padding: .6em 1em; background: #b3261e; color: #fff; position: sticky; top: 0; }
 )";
 }

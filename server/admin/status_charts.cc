@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/string_view.h"
@@ -105,6 +106,42 @@ std::string MemoryMap(const StatisticList& all) {
                       kBarWidth, " 40\" preserveAspectRatio=\"none\">", bar, "</svg>\n<ul>", legend,
                       "</ul>\n<p>Longest free run: ",
                       FormatBytes(all.NumberOf("largest_free_run_bytes")), "</p>\n");
+}
+
+std::string SizeTable(const StatisticList& all) {
+  std::string rows;
+  uint64_t from = 0;
+  for (const Statistic& row : all.rows()) {
+    if (row.metric.name != "kvd_heap_held_bytes") continue;
+    uint64_t used = 0;
+    for (const Statistic& other : all.rows()) {
+      if (other.metric.name == "kvd_heap_occupied_bytes" &&
+          other.metric.label_value == row.metric.label_value)
+        used = other.number;
+    }
+    uint64_t to = 0;
+    const bool last = !absl::SimpleAtoi(ToAbsl(row.metric.label_value), &to);
+    const std::string sizes =
+        last ? absl::StrCat("over ", FormatBytes(from)) : absl::StrCat("up to ", FormatBytes(to));
+    from = to;
+    if (row.number == 0) continue;
+    const double part = 100 * static_cast<double>(used) / static_cast<double>(row.number);
+    absl::StrAppendFormat(
+        &rows,
+        "<tr><th>%s</th><td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
+        "<td class=\"n\">%.0f %%</td><td class=\"chart\"><svg class=\"part\" role=\"img\" "
+        "aria-label=\"used\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\"><rect "
+        "class=\"heap_free\" width=\"100\" height=\"10\"/><rect class=\"heap_used\" width=\"%.2f\" "
+        "height=\"10\"/></svg></td></tr>\n",
+        sizes, FormatBytes(row.number), FormatBytes(used),
+        FormatBytes(row.number - std::min(used, row.number)), part, part);
+  }
+  if (rows.empty()) return "";
+  return absl::StrCat(
+      "<h2>Items outside of buckets, by size</h2>\n<div class=\"wide\"><table><thead><tr>"
+      "<th>items of</th><th class=\"n\">pages</th><th class=\"n\">used</th>"
+      "<th class=\"n\">room</th><th class=\"n\">full</th><th class=\"chart\"></th></tr></thead>\n",
+      rows, "</table></div>\n");
 }
 
 std::string RequestTimesChart(const StatisticList& all) {

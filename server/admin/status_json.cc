@@ -37,7 +37,9 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
                     {"address", session.address},
                     {"key", session.key_name.empty() ? Json() : Json(session.key_name)},
                     {"role", session.role},
-                    {"since", UtcText(session.since_unix_us)}});
+                    {"since", UtcText(session.since_unix_us)},
+                    {"credits", session.credits},
+                    {"reported_reads", session.reported_reads}});
   }
   Json slow = Json::array();
   for (const AdminSlowRequest& request : slow_requests) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kRefreshSeconds = 5;    // without JavaScript; with it: status_assets.cc
 constexpr size_t kSessionsMax = 200;  // rows shown
-constexpr size_t kSlowRequestsMax = 20;
+constexpr size_t kSlowRequestsMax = 12;
 
 std::string Head(std::string_view title) {
   return absl::StrCat(
@@ -32,6 +32,14 @@ std::string Head(std::string_view title) {
 std::string TextOf(const StatisticList& statistics, std::string_view name) {
   const Statistic* row = statistics.Find(name);
   return row == nullptr ? "" : row->ValueText();
+}
+
+// As git shows it: "1f2e3d4c5b-dirty".
+std::string ShortCommit(const std::string& commit) {
+  constexpr size_t kDigits = 10, kWhole = 40;
+  if (commit.find_first_not_of("0123456789abcdef") < kWhole || commit.size() < kWhole)
+    return commit;
+  return commit.substr(0, kDigits) + commit.substr(kWhole);
 }
 
 std::string Duration(uint64_t seconds) {
@@ -68,8 +76,13 @@ std::string Tiles(const StatisticList& all, const StatusRates& rates) {
                         TextOf(all, "poll_mode"))),
       Tile("Evicted", number("evicted_items"), absl::StrCat("--evict=", TextOf(all, "evict"))),
       Tile("Refused for room", number("no_space"), "writes"),
+      Tile("Memory left", FormatBytes(all.NumberOf("free_bytes")),
+           absl::StrCat("of ", FormatBytes(all.NumberOf("memory_bytes")))),
       Tile("Pages", TextOf(all, "page_kind"),
-           TextOf(all, "page_fallback") == "none" ? "" : TextOf(all, "page_fallback")));
+           TextOf(all, "page_fallback") == "none"
+               ? absl::StrCat("locked ", FormatBytes(all.NumberOf("locked_bytes")), ", pinned ",
+                              FormatBytes(all.NumberOf("pinned_bytes")))
+               : TextOf(all, "page_fallback")));
   return html + "</dl>\n";
 }
 
@@ -90,11 +103,12 @@ std::string Sessions(const std::vector<AdminSession>& sessions) {
          {s.name, s.transport, s.address, s.key_name, s.role, UtcText(s.since_unix_us)}) {
       absl::StrAppend(&rows, "</td><td>", HtmlText(text));
     }
-    rows += "</td></tr>\n";
+    absl::StrAppend(&rows, "</td><td class=\"n\">", s.credits, "</td><td class=\"n\">",
+                    Grouped(s.reported_reads), "</td></tr>\n");
   }
   html += Rows(
       "<th>id</th><th>name</th><th>transport</th><th>address</th><th>key</th><th>role</th>"
-      "<th>since</th>",
+      "<th>since</th><th class=\"n\">credits</th><th class=\"n\">reads it tells of</th>",
       rows);
   if (sessions.size() > kSessionsMax) {
     absl::StrAppend(&html, "<p>and ", sessions.size() - kSessionsMax,
@@ -130,6 +144,17 @@ std::string SlowRequests(const std::vector<AdminSlowRequest>& requests) {
       rows);
   if (requests.size() > kSlowRequestsMax) html += "<p>All: <code>kvcli slowlog</code></p>\n";
   return html;
+}
+
+// What an RDMA port has counted that is no statistic of kvd's own, without its zeros.
+std::string PortErrors(const StatisticList& all) {
+  std::string text;
+  for (const Statistic& row : all.rows()) {
+    if (row.metric.name != "kvd_rdma_port_errors_total" || row.number == 0) continue;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", HtmlText(row.metric.label_value), " <b>",
+                    Grouped(row.number), "</b>");
+  }
+  return text.empty() ? "" : absl::StrCat("<p>Counted by the port itself: ", text, "</p>\n");
 }
 
 template <typename Wanted>
@@ -179,12 +204,12 @@ std::string StatusPage(const StatisticList& all, const std::vector<AdminSession>
   };
   return absl::StrCat(
       Head("kvd"), "<h1>kvd ", HtmlText(TextOf(all, "version")), "</h1>\n<p>commit ",
-      HtmlText(TextOf(all, "commit")), ", pid ", all.NumberOf("pid"), ", up ",
+      HtmlText(ShortCommit(TextOf(all, "commit"))), ", pid ", all.NumberOf("pid"), ", up ",
       Duration(all.NumberOf("uptime_seconds")), ", serves ", HtmlText(TextOf(all, "transports")),
       " &middot; <a href=\"/metrics\">metrics</a> &middot; <a href=\"/status.json\">JSON</a></p>\n",
-      Tiles(all, rates), MemoryMap(all), RequestTimesChart(all), SlowRequests(slow_requests),
-      Sessions(sessions), Table("RDMA", all, /*open=*/true, IsRdma),
-      Table("Requests", all, /*open=*/false, IsRequest),
+      Tiles(all, rates), MemoryMap(all), SizeTable(all), RequestTimesChart(all),
+      SlowRequests(slow_requests), Sessions(sessions), Table("RDMA", all, /*open=*/true, IsRdma),
+      PortErrors(all), Table("Requests", all, /*open=*/false, IsRequest),
       Table("Everything else", all, /*open=*/false, is_rest), "</main></body></html>\n");
 }
 

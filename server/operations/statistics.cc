@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
 #include <iterator>
 #include <string_view>
 
@@ -33,6 +35,10 @@ constexpr OpcodeName kOpcodeNames[] = {{Opcode::kPing, "requests_ping", "ping"},
                                        {Opcode::kSessions, "requests_sessions", "sessions"},
                                        {Opcode::kKick, "requests_kick", "kick"}};
 
+// By SizeGroupOf.
+constexpr std::string_view kSizeGroupNames[kSizeGroupCount] = {
+    "64", "128", "256", "512", "1024", "2048", "4096", "8192", "16384", "32768", "+Inf"};
+
 // Labels of one family, region memory by its use.
 Metric RegionUse(std::string_view use) {
   return {.name = "kvd_region_bytes",
@@ -41,11 +47,30 @@ Metric RegionUse(std::string_view use) {
           .label_value = use};
 }
 
+uint64_t Kibibytes(std::string_view line) {
+  uint64_t number = 0;
+  const size_t digits = line.find_first_of("0123456789");
+  if (digits != line.npos) std::from_chars(line.data() + digits, line.data() + line.size(), number);
+  return number * 1024;
+}
+
 uint64_t Microseconds(const timeval& time) {
   return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
 }
 
 }  // namespace
+
+LockedMemory ReadLockedMemory(const std::string& root) {
+  LockedMemory memory;
+  std::ifstream file(root + "/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    const std::string_view text = line;
+    if (text.starts_with("VmLck:")) memory.locked_bytes = Kibibytes(text);
+    if (text.starts_with("VmPin:")) memory.pinned_bytes = Kibibytes(text);
+    if (text.starts_with("HugetlbPages:")) memory.hugepages_bytes = Kibibytes(text);
+  }
+  return memory;
+}
 
 std::string_view OperationName(Opcode opcode) {
   const auto* const found =
@@ -77,6 +102,10 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.expired_bytes += b.expired_bytes;
   sum.evicted_items += b.evicted_items;
   sum.evicted_bytes += b.evicted_bytes;
+  for (uint32_t group = 0; group < kSizeGroupCount; ++group) {
+    sum.heap_held_of[group] += b.heap_held_of[group];
+    sum.heap_used_of[group] += b.heap_used_of[group];
+  }
   return sum;
 }
 
@@ -95,6 +124,20 @@ void AddShards(const ShardStats& sum, StatisticList& list) {
   list.Gauge("heap_bytes", sum.heap_bytes);
   list.Gauge("heap_used_bytes", sum.heap_used_bytes, RegionUse("heap_used"));
   list.Gauge("", heap_free, RegionUse("heap_free"));
+  for (uint32_t group = 0; group < kSizeGroupCount; ++group) {
+    list.Gauge("", sum.heap_held_of[group],
+               {.name = "kvd_heap_held_bytes",
+                .help = "Pages for items outside of buckets, by the size of what they hold.",
+                .label = "up_to",
+                .label_value = kSizeGroupNames[group]});
+  }
+  for (uint32_t group = 0; group < kSizeGroupCount; ++group) {
+    list.Gauge("", sum.heap_used_of[group],
+               {.name = "kvd_heap_occupied_bytes",
+                .help = "Of these, what items occupy, the unused ends of their places included.",
+                .label = "up_to",
+                .label_value = kSizeGroupNames[group]});
+  }
   list.Counter("puts", sum.puts,
                {.name = "kvd_writes_total", .help = "Writes of an item that were done."});
   list.Counter("deletes", sum.deletes, {.help = "Items that were deleted by request."});
@@ -174,6 +217,16 @@ void AddProcess(StatisticList& list) {
   };
   list.Counter("cpu_user_us", Microseconds(usage.ru_utime), cpu("user"));
   list.Counter("cpu_system_us", Microseconds(usage.ru_stime), cpu("system"));
+  const LockedMemory locked = ReadLockedMemory();
+  list.Gauge("locked_bytes", locked.locked_bytes,
+             {.name = "kvd_locked_memory_bytes",
+              .help = "Memory of the process that the kernel keeps from being swapped (VmLck)."});
+  list.Gauge("pinned_bytes", locked.pinned_bytes,
+             {.name = "kvd_pinned_memory_bytes",
+              .help = "Memory of the process that is held for devices (VmPin)."});
+  list.Gauge("hugepages_bytes", locked.hugepages_bytes,
+             {.name = "kvd_hugepages_bytes",
+              .help = "Memory of the process that really is of the kernel's hugepages."});
   list.Gauge("rss_peak_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024,
              {.name = "kvd_resident_memory_peak_bytes",
               .help = "The most that the process had of the machine's memory."});

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "common/base/statistic_list.h"
@@ -37,6 +38,15 @@ struct RequestCounters {
 
 // "put": as a label of metrics says it.
 std::string_view OperationName(Opcode opcode);
+
+// What the kernel says of this process's memory; 0 where it does not. `root` stands before the
+// path, for tests.
+struct LockedMemory {
+  uint64_t locked_bytes = 0;
+  uint64_t pinned_bytes = 0;     // by devices: a region that is registered for RDMA
+  uint64_t hugepages_bytes = 0;  // of the kernel's pool, that are there and not only promised
+};
+LockedMemory ReadLockedMemory(const std::string& root = "");
 
 // What all shards say, summed.
 void AddShards(const ShardStats& sum, StatisticList& list);

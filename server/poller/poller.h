@@ -63,6 +63,8 @@ struct PollerOptions {
   std::function<std::string()> sessions_text = [] { return std::string(); };
   std::function<uint64_t(std::string_view who, uint64_t asking_session_id)> kick =
       [](std::string_view, uint64_t) { return uint64_t{0}; };
+  // That a session says it read by itself; called on any poller's thread.
+  std::function<void(uint64_t session_id, uint64_t reads)> note_reads = [](uint64_t, uint64_t) {};
   // A line for each slow request, the newest first; likewise.
   std::function<std::string()> slow_text = [] { return std::string(); };
   // A request that took `slow_ns` or longer; called on any poller's thread. Throws bad_alloc.

@@ -24,7 +24,9 @@ void Poller::ExecuteHits(const Decoded& decoded) {
   const Outcome outcome = AnswerHits(decoded.request, shard_.evicts());
   Answer(decoded.channel, decoded.session, outcome, index_);
   if (!shard_.evicts() || outcome.header.status != static_cast<uint16_t>(ReplyStatus::kOk)) return;
-  counters_.reported_reads.Add(hashes.size() / sizeof(uint64_t));
+  const uint64_t reads = hashes.size() / sizeof(uint64_t);
+  counters_.reported_reads.Add(reads);
+  options_.note_reads(decoded.session->session_id, reads);
   for (uint32_t owner = 0; owner < peers_.size(); ++owner) {
     if (owner == index_) {
       NoteHits(hashes);

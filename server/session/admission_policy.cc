@@ -135,7 +135,8 @@ AdmissionPolicy::Verdict AdmissionPolicy::Judge(const PeerIdentity& peer, const 
                    .name = NameOf(hello),
                    .peer = peer,
                    .role = role,
-                   .since_unix_us = clock_.NowUnixUs()};
+                   .since_unix_us = clock_.NowUnixUs(),
+                   .credits = std::clamp<uint32_t>(hello.credits_wanted, 1, options_.credits_max)};
   ForgetAbsent(clock_.NowMonotonicNs());
   live_.emplace(
       verdict.facts.session_id,
@@ -169,7 +170,7 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity& peer, const Hello& hello) {
   welcome.directory_entries = options_.geometry.directory_entries;
   welcome.directory_offset = options_.geometry.directory_offset;
   welcome.session_id = verdict.facts.session_id;
-  welcome.credits = std::clamp<uint32_t>(hello.credits_wanted, 1, options_.credits_max);
+  welcome.credits = verdict.facts.credits;
   welcome.frame_bytes = options_.frame_bytes;
   welcome.max_value_bytes = options_.max_value_bytes;
   welcome.server_unix_us = static_cast<uint64_t>(clock_.NowUnixUs());
@@ -178,6 +179,12 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity& peer, const Hello& hello) {
   welcome.role = static_cast<uint32_t>(verdict.facts.role);
   welcome.server_pid = static_cast<uint32_t>(getpid());
   return welcome;
+}
+
+void AdmissionPolicy::NoteReads(uint64_t session_id, uint64_t reads) {
+  const std::lock_guard lock(mutex_);
+  const auto session = live_.find(session_id);
+  if (session != live_.end()) session->second.facts.reported_reads += reads;
 }
 
 void AdmissionPolicy::Gone(uint64_t session_id) {

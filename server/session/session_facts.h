@@ -16,6 +16,8 @@ struct SessionFacts {
   PeerIdentity peer;
   Role role = Role::kNone;
   int64_t since_unix_us = 0;
+  uint32_t credits = 0;         // requests that it may have under way
+  uint64_t reported_reads = 0;  // that it did by itself, as far as it told
 };
 
 }  // namespace kvd

@@ -47,7 +47,8 @@ std::string DescribeSessions(std::span<const SessionFacts> sessions) {
                     " transport=", peer.transport, " address=", Harmless(peer.address));
     if (peer.pid != 0) absl::StrAppend(&text, " pid=", peer.pid, " uid=", peer.uid);
     absl::StrAppend(&text, " key=", peer.key == nullptr ? "-" : peer.key->name,
-                    " role=", NameOf(session.role), " since_unix_us=", session.since_unix_us, "\n");
+                    " role=", NameOf(session.role), " since_unix_us=", session.since_unix_us,
+                    " credits=", session.credits, " reported_reads=", session.reported_reads, "\n");
   }
   return text;
 }

@@ -35,6 +35,7 @@ std::optional<RegionOffset> Heap::Allocate(uint64_t bytes) {
   ++span.used;
   Link(id);
   used_bytes_.Add(bytes);
+  used_of_[SizeGroupOf(size_class)].Add(ObjectBytes(size_class));
   return span.begin + uint64_t{object} * ObjectBytes(size_class);
 }
 
@@ -43,6 +44,7 @@ std::optional<RegionOffset> Heap::AllocateLarge(uint64_t bytes) {
   if (id == kNoSpan) return std::nullopt;
   spans_[id].used = 1;
   used_bytes_.Add(bytes);
+  used_of_[SizeGroupOf(kLargeObject)].Add(uint64_t{spans_[id].pages} * kPageBytes);
   return spans_[id].begin;
 }
 
@@ -51,6 +53,9 @@ void Heap::Free(RegionOffset object, uint64_t bytes) {
   KVD_CHECK(id != kNoSpan);
   Span& span = spans_[id];
   used_bytes_.Subtract(bytes);
+  used_of_[SizeGroupOf(span.size_class)].Subtract(span.size_class == kLargeObject
+                                                      ? uint64_t{span.pages} * kPageBytes
+                                                      : ObjectBytes(span.size_class));
   if (span.size_class == kLargeObject) {
     KVD_CHECK(object == span.begin && RoundUpToPages(bytes) == uint64_t{span.pages} * kPageBytes);
     ReleaseSpan(id);
@@ -99,6 +104,7 @@ Heap::SpanId Heap::NewSpan(uint64_t bytes, uint32_t size_class) {
               .size_class = size_class};
   SetPageEntries(span, id);
   held_bytes_.Add(uint64_t{span.pages} * kPageBytes);
+  held_of_[SizeGroupOf(size_class)].Add(uint64_t{span.pages} * kPageBytes);
   return id;
 }
 
@@ -107,6 +113,7 @@ void Heap::ReleaseSpan(SpanId id) {
   SetPageEntries(span, kNoSpan);
   const uint64_t bytes = uint64_t{span.pages} * kPageBytes;
   held_bytes_.Subtract(bytes);
+  held_of_[SizeGroupOf(span.size_class)].Subtract(bytes);
   pages_.Free(span.begin, bytes);
   span = Span{};
   free_ids_.push_back(id);
@@ -247,10 +254,15 @@ void Heap::ForEachObject(const std::function<void(RegionOffset, uint64_t)>& visi
 absl::Status Heap::CheckInvariants() const {
   uint64_t held = 0;
   uint64_t with_room = 0;
+  std::array<uint64_t, kSizeGroupCount> held_of{}, used_of{};
   for (SpanId id = 1; id < spans_.size(); ++id) {
     const Span& span = spans_[id];
     if (span.pages == 0) continue;
     held += uint64_t{span.pages} * kPageBytes;
+    held_of[SizeGroupOf(span.size_class)] += uint64_t{span.pages} * kPageBytes;
+    used_of[SizeGroupOf(span.size_class)] +=
+        span.size_class == kLargeObject ? uint64_t{span.pages} * kPageBytes
+                                        : uint64_t{span.used} * ObjectBytes(span.size_class);
     if (SpanAt(span.begin) != id) {
       return absl::InternalError(
           absl::StrCat("heap: span at ", ToBytes(span.begin), " is not found by its address"));
@@ -283,6 +295,13 @@ absl::Status Heap::CheckInvariants() const {
     return absl::InternalError(absl::StrCat("heap: ", linked, " spans listed of ", with_room,
                                             " with room; ", held, " bytes held, ", held_bytes(),
                                             " counted"));
+  }
+  for (uint32_t group = 0; group < kSizeGroupCount; ++group) {
+    if (held_of[group] != held_bytes_of(group) || used_of[group] != used_bytes_of(group)) {
+      return absl::InternalError(absl::StrCat(
+          "heap: of size group ", group, " ", held_of[group], " bytes held and ", used_of[group],
+          " used, ", held_bytes_of(group), " and ", used_bytes_of(group), " counted"));
+    }
   }
   return absl::OkStatus();
 }

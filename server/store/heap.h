@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/counter.h"
 #include "common/base/random.h"
 #include "common/layout/units.h"
-#include "common/base/counter.h"
 #include "server/store/page_allocator.h"
 #include "server/store/size_classes.h"
 
@@ -79,6 +79,10 @@ class Heap {
   uint64_t held_bytes() const { return held_bytes_.get(); }  // pages that the heap holds
   uint64_t used_bytes() const { return used_bytes_.get(); }  // of these, asked for and not freed
 
+  // The same by size, as SizeGroupOf has it; used: what objects of their classes occupy.
+  uint64_t held_bytes_of(uint32_t group) const { return held_of_[group].get(); }
+  uint64_t used_bytes_of(uint32_t group) const { return used_of_[group].get(); }
+
   // Calls visit(offset, bytes) for every object that is allocated, with the bytes that it may use.
   void ForEachObject(const std::function<void(RegionOffset, uint64_t)>& visit) const;
 
@@ -129,6 +133,8 @@ class Heap {
   std::vector<std::unique_ptr<std::array<SpanId, kPagesPerChunk>>> page_map_;
   Counter held_bytes_;
   Counter used_bytes_;
+  std::array<Counter, kSizeGroupCount> held_of_;
+  std::array<Counter, kSizeGroupCount> used_of_;
 };
 
 }  // namespace kvd

@@ -180,29 +180,34 @@ void Shard::Release(Slot slot) {
 }
 
 ShardStats Shard::stats() const {
-  return {.items = item_count_.get(),
-          .user_bytes = user_bytes_.get(),
-          .local_items = local_items_.get(),
-          .expiring_items = expiring_items_.get(),
-          .buckets = table_.count(),
-          .overflow_headers = overflow_headers_.get(),
-          .index_bytes = table_.index_bytes(),
-          .heap_bytes = heap_.held_bytes(),
-          .heap_used_bytes = heap_.used_bytes(),
-          .puts = puts_.get(),
-          .deletes = deletes_.get(),
-          .overwrites_in_place = overwrites_in_place_.get(),
-          .overwrites_moved = overwrites_moved_.get(),
-          .splits = splits_.get(),
-          .merges = merges_.get(),
-          .no_space = no_space_.get(),
-          .index_bytes_given_back = index_bytes_given_back_.get(),
-          .expired_items = expired_items_.get(),
-          .expired_bytes = expired_bytes_.get(),
-          .evicted_items = evicted_items_.get(),
-          .evicted_bytes = evicted_bytes_.get(),
-          .items_looked_at = items_looked_at_.get(),
-          .segments_moved = segments_moved_.get()};
+  ShardStats stats = {.items = item_count_.get(),
+                      .user_bytes = user_bytes_.get(),
+                      .local_items = local_items_.get(),
+                      .expiring_items = expiring_items_.get(),
+                      .buckets = table_.count(),
+                      .overflow_headers = overflow_headers_.get(),
+                      .index_bytes = table_.index_bytes(),
+                      .heap_bytes = heap_.held_bytes(),
+                      .heap_used_bytes = heap_.used_bytes(),
+                      .puts = puts_.get(),
+                      .deletes = deletes_.get(),
+                      .overwrites_in_place = overwrites_in_place_.get(),
+                      .overwrites_moved = overwrites_moved_.get(),
+                      .splits = splits_.get(),
+                      .merges = merges_.get(),
+                      .no_space = no_space_.get(),
+                      .index_bytes_given_back = index_bytes_given_back_.get(),
+                      .expired_items = expired_items_.get(),
+                      .expired_bytes = expired_bytes_.get(),
+                      .evicted_items = evicted_items_.get(),
+                      .evicted_bytes = evicted_bytes_.get(),
+                      .items_looked_at = items_looked_at_.get(),
+                      .segments_moved = segments_moved_.get()};
+  for (uint32_t group = 0; group < kSizeGroupCount; ++group) {
+    stats.heap_held_of[group] = heap_.held_bytes_of(group);
+    stats.heap_used_of[group] = heap_.used_bytes_of(group);
+  }
+  return stats;
 }
 
 }  // namespace kvd

@@ -34,6 +34,13 @@ constexpr uint32_t ObjectBytes(uint32_t size_class) {
   return (64u << doubling) + ((size_class - 5) % 8 + 1) * (8u << doubling);
 }
 
+// Classes in groups of one doubling, for people: objects of up to 64 bytes, up to 128 ... up to
+// 32 KiB, and whole pages.
+inline constexpr uint32_t kSizeGroupCount = 11;
+constexpr uint32_t SizeGroupOf(uint32_t size_class) {
+  return size_class < 5 ? 0 : 1 + (size_class - 5) / 8;
+}
+
 namespace internal {
 
 constexpr uint32_t ChooseSpanPages(uint32_t object_bytes) {

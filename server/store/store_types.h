@@ -1,12 +1,14 @@
 // What goes into a shard's operations and what comes out.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "common/layout/slot.h"
 #include "server/store/item_writer.h"
+#include "server/store/size_classes.h"
 
 namespace kvd {
 
@@ -67,6 +69,9 @@ struct ShardStats {
   uint64_t evicted_items = 0, evicted_bytes = 0;
   uint64_t items_looked_at = 0;  // in runs of pages, for what should be evicted
   uint64_t segments_moved = 0;   // of the index, out of the way of something long
+  // Of heap_bytes, by the size of objects (SizeGroupOf), and of these what objects occupy.
+  std::array<uint64_t, kSizeGroupCount> heap_held_of = {};
+  std::array<uint64_t, kSizeGroupCount> heap_used_of = {};
 };
 
 // READs that cold GETs of all items would take, each item once; and those of a key that is not

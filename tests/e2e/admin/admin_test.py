@@ -81,6 +81,7 @@ def sessions():
         check(server.socket in row["address"], row)
         page = get(number, "/").text
         check(f"<td>shm</td><td>{row['address']}</td><td>app</td><td>read-write</td>" in page, page)
+        check(row["credits"] > 0 and row["reported_reads"] == 0, row)
         check('kvd_sessions{transport="shm"} 1\nkvd_sessions{transport="rdma"} 0\n'
               in get(number, "/metrics").text, "sessions are not counted")
         check("5a5a" not in page + json.dumps(rows), "secrets are shown")

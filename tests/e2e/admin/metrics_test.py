@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""metrics_test.py KVD KVCLI METRICS_MD RDMA_SOURCE: /metrics keeps its formats, says what is so, and is documented.
+"""metrics_test.py KVD KVCLI METRICS_MD RDMA_SOURCE...: /metrics keeps its formats, says what is so, and is documented.
 
 RDMA_SOURCE: where the metrics are given that only a kvd with RDMA has.
 """
@@ -17,7 +17,7 @@ from harness import Kvcli, Server, Skipped, check, check_equal, run_cases  # noq
 from http_peer import get, port_in  # noqa: E402
 from metrics_format import lint, parse, values  # noqa: E402
 
-KVD, KVCLI_BINARY, DOCUMENT, RDMA_SOURCE = (os.path.abspath(path) for path in sys.argv[1:])
+KVD, KVCLI_BINARY, DOCUMENT, *RDMA_SOURCES = (os.path.abspath(path) for path in sys.argv[1:])
 SERVER = Server(KVD, "--memory=64m", "--hugepages=off", "--admin=0", "--evict=lru")
 KVCLI = Kvcli(KVCLI_BINARY, SERVER.target)
 
@@ -150,7 +150,7 @@ def document_shared_memory():
 
 def document_rdma():
     """docs/metrics.md: has what a kvd exports besides that serves RDMA, and no more"""
-    source = read(RDMA_SOURCE)
+    source = "".join(read(path) for path in RDMA_SOURCES)
     given = {"kvd_" + name for name in re.findall(r'\bgauge\(\s*"(rdma_\w+)"', source)}
     given |= {"kvd_" + name + "_total" for name in re.findall(r'\bcount\(\s*"(rdma_\w+)"', source)}
     given |= {"kvd_" + name for name in

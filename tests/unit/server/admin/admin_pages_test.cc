@@ -105,12 +105,15 @@ TEST_CASE("Admin pages: what a client calls itself does nothing to the page and 
                               .address = "/run/kvd.sock",
                               .key_name = "",
                               .role = "read-write",
-                              .since_unix_us = 1'000'000'000'000'000}}));
+                              .since_unix_us = 1'000'000'000'000'000,
+                              .credits = 16,
+                              .reported_reads = 1'234}}));
   const std::string page = Get(pages, "/").body;
   CHECK_THAT(page, !Catch::Contains("<script>"));
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
                                    "\\xff\\x0a</td><td>shm</td><td>/run/kvd.sock</td>"));
-  CHECK_THAT(page, Catch::Contains("2001-09-09T01:46:40Z"));
+  CHECK_THAT(page, Catch::Contains("2001-09-09T01:46:40Z</td><td class=\"n\">16</td>"
+                                   "<td class=\"n\">1,234</td>"));
   const auto json = nlohmann::json::parse(Get(pages, "/status.json").body);
   const auto& session = json["sessions"][0];
   CHECK(session["name"] == "<script>alert('\"&')</script>\xef\xbf\xbd\n");
@@ -160,6 +163,40 @@ TEST_CASE("Admin pages: requests' times are drawn, those of operations that ther
   CHECK_THAT(page, Catch::Contains("<title>up to 1 &micro;s: 1,000,000</title>"));
   CHECK_THAT(page, Catch::Contains("<title>over 1 &micro;s: 1</title>"));
   CHECK_THAT(page, !Catch::Contains("<th>touch</th>"));
+}
+
+TEST_CASE("Admin pages: items by size, and what the port counts, where that is not 0") {
+  AdminPages pages({});
+  pages.SetServing(
+      {.statistics =
+           [] {
+             StatisticList list = SomeStatistics();
+             const auto size = [&](std::string_view name, std::string_view up_to, uint64_t bytes) {
+               list.Gauge("", bytes, {.name = name, .label = "up_to", .label_value = up_to});
+             };
+             size("kvd_heap_held_bytes", "64", 0);
+             size("kvd_heap_held_bytes", "128", 4096);
+             size("kvd_heap_held_bytes", "+Inf", 8192);
+             size("kvd_heap_occupied_bytes", "128", 1024);
+             size("kvd_heap_occupied_bytes", "+Inf", 8192);
+             const auto port = [&](std::string_view name, uint64_t count) {
+               list.Counter(
+                   "", count,
+                   {.name = "kvd_rdma_port_errors_total", .label = "counter", .label_value = name});
+             };
+             port("out_of_sequence", 5);
+             port("packet_seq_err", 0);
+             return list;
+           },
+       .sessions = [] { return std::vector<AdminSession>(); }});
+  const std::string page = Get(pages, "/").body;
+  CHECK_THAT(page, Catch::Contains("<th>up to 128 B</th><td class=\"n\">4 KiB</td>"
+                                   "<td class=\"n\">1 KiB</td><td class=\"n\">3 KiB</td>"
+                                   "<td class=\"n\">25 %</td>"));
+  CHECK_THAT(page, Catch::Contains("<th>over 128 B</th><td class=\"n\">8 KiB</td>"));
+  CHECK_THAT(page, !Catch::Contains("up to 64 B"));
+  CHECK_THAT(page, Catch::Contains("out_of_sequence <b>5</b>"));
+  CHECK_THAT(page, !Catch::Contains("packet_seq_err"));
 }
 
 TEST_CASE("Admin pages: slow requests are shown, on the page the newest of them, in JSON all") {

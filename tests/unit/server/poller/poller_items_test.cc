@@ -120,8 +120,14 @@ TEST_CASE("Poller: FLUSH goes through all shards, and refuses cursors that nobod
 
 TEST_CASE("Poller: HITS reach the shards of their keys where kvd evicts, and are refused if odd") {
   for (const bool evict : {false, true}) {
+    std::atomic<uint64_t> noted{0};
     ServerRig rig(
-        2, PollMode::kAdaptive, [] { return std::string(); }, ~0u, evict);
+        2, PollMode::kAdaptive, [] { return std::string(); }, ~0u, evict,
+        [&noted](PollerOptions& options) {
+          options.note_reads = [&noted](uint64_t session_id, uint64_t reads) {
+            if (session_id != 0) noted += reads;
+          };
+        });
     Peer peer(rig);
     std::vector<std::string> keys;
     for (int i = 0; i < 100; ++i) keys.push_back("key" + std::to_string(i));
@@ -134,6 +140,7 @@ TEST_CASE("Poller: HITS reach the shards of their keys where kvd evicts, and are
     CHECK(peer.Call(Opcode::kHits, {}, hashes.substr(3)).status() == ReplyStatus::kUnsupported);
     // More than may be under way at once.
     for (int i = 0; i < 2000; ++i) peer.Call(Opcode::kHits, {}, hashes.substr(0, 8));
+    CHECK(noted == (evict ? 2100 : 0));
     CHECK(peer.Get(rig, "key1") == "value");
     rig.Stop();
     rig.CheckShards();

@@ -312,4 +312,21 @@ TEST_CASE("Admission: limits of an address hold for others than the own user and
   }
 }
 
+TEST_CASE(
+    "Admission: a session has its credits, and the reads that it tells of, until it is gone") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  const Welcome welcome = policy.Admit(LocalUser(geteuid()), Wanting(5));
+  const uint64_t other = policy.Admit(LocalUser(geteuid()), Wanting(1)).session_id;
+  policy.NoteReads(welcome.session_id, 64);
+  policy.NoteReads(welcome.session_id, 3);
+  policy.NoteReads(4711, 1);
+  const std::vector<SessionFacts> sessions = policy.Sessions();
+  REQUIRE(sessions.size() == 2);
+  CHECK(sessions[0].credits == welcome.credits);
+  CHECK(sessions[0].reported_reads == 67);
+  CHECK(sessions[1].session_id == other);
+  CHECK(sessions[1].reported_reads == 0);
+}
+
 }  // namespace kvd::test

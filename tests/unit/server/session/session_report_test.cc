@@ -19,6 +19,8 @@ std::vector<SessionFacts> SomeSessions() {
   sessions[0].peer.address = "10.0.0.1:4711";
   sessions[0].peer.key = std::make_shared<const AccessKey>(AccessKey{"app", Role::kRead, "s"});
   sessions[0].role = Role::kRead;
+  sessions[0].credits = 16;
+  sessions[0].reported_reads = 640;
   sessions[1] = sessions[0];
   sessions[1].session_id = 8;
   sessions[1].peer.address = "10.0.0.11:4711";
@@ -61,7 +63,8 @@ TEST_CASE("Sessions meant: by number, client, key, user, address or name, and by
 TEST_CASE("Sessions described: a line each, of words, whatever a client calls itself") {
   const std::string text = DescribeSessions(SomeSessions());
   CHECK_THAT(text, Catch::Contains("session=7 client=0000000000000abc name=loader transport=rdma "
-                                   "address=10.0.0.1:4711 key=app role=read since_unix_us=0\n"));
+                                   "address=10.0.0.1:4711 key=app role=read since_unix_us=0 "
+                                   "credits=16 reported_reads=640\n"));
   CHECK_THAT(text, Catch::Contains("name=a?b?? transport=shm address=/run/kvd.sock pid=42 uid=1000 "
                                    "key=- role=admin"));
   CHECK(std::count(text.begin(), text.end(), '\n') == 3);
