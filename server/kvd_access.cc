@@ -14,7 +14,7 @@ namespace kvd {
 absl::StatusOr<std::unique_ptr<KvdAccess>> KvdAccess::Create(Options options, const Clock& clock) {
   std::unique_ptr<AuditLog> audit;
   if (!options.audit_path.empty()) {
-    KVD_ASSIGN_OR_RETURN(audit, AuditLog::Open(options.audit_path, clock));
+    KVD_ASSIGN_OR_RETURN(audit, AuditLog::Open(options.audit_path, clock, options.log));
   }
   return std::unique_ptr<KvdAccess>(new KvdAccess(std::move(options), std::move(audit)));
 }

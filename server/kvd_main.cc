@@ -19,6 +19,8 @@
 #include "server/kvd_plan.h"
 #include "server/kvd_server.h"
 #include "server/sd_notify.h"
+#include "server/session/audit_file.h"
+#include "server/stderr_log.h"
 
 namespace kvd {
 namespace {
@@ -76,6 +78,8 @@ int Check(const absl::StatusOr<KvdPlan>& plan) {
       status = absl::Status(listens.code(), absl::StrCat("--admin: ", listens.message()));
     }
   }
+  if (status.ok() && !plan->options.audit_path.empty())
+    status = CheckAuditFile(plan->options.audit_path);
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
     return kExitCheckFailed;
@@ -91,6 +95,7 @@ int Check(const absl::StatusOr<KvdPlan>& plan) {
 
 int Serve(const KvdPlan& plan) {
   const sigset_t signals = BlockSignals();
+  StderrLog log;
   RaiseLimits();
   for (const std::string& warning : plan.warnings) LOG(WARNING) << warning;
   SdNotify("STATUS=starting");
@@ -103,7 +108,7 @@ int Serve(const KvdPlan& plan) {
   }
   if (!server.ok()) {
     SdNotify("STATUS=cannot start");
-    Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(server.status()), "\n"));
+    log.Print(absl::StrCat("kvd: cannot start: ", OneLine(server.status())));
     return kExitCannotStart;
   }
   LOG(INFO) << "kvd " << Version() << " (pid " << getpid() << ") serves " << (*server)->Describe()

@@ -74,6 +74,8 @@ void KvdServer::AddSessions(StatisticList& list) const {
   list.Counter("refused", admission_->refused(),
                {.name = "kvd_sessions_refused_total",
                 .help = "Clients that were refused, for whatever reason."});
+  list.Counter("audit_lines_lost", access_->audit() == nullptr ? 0 : access_->audit()->lost(),
+               {.help = "Lines that --audit could not take."});
 }
 
 void KvdServer::AddTimes(StatisticList& list) const {

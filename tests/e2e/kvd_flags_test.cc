@@ -1,4 +1,6 @@
 // The kvd binary as somebody at a terminal meets it: flags, texts, exit statuses.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -111,6 +113,27 @@ TEST_CASE(
   CHECK(std::filesystem::exists(dir.Join("file")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("file.lock")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
+}
+
+TEST_CASE("kvd: an --audit that cannot be is found out before memory is taken, and by --check") {
+  TempDir dir;
+  const std::string shm = "--shm=" + dir.Join("s");
+  const auto audit = [](const std::string& path) { return "--audit=" + path; };
+  CheckCannotStart({shm, audit(dir.path())}, {audit(dir.path()), "is a directory; name a file"});
+  CheckCannotStart({shm, audit(dir.Join("no/such"))}, {audit(dir.Join("no/such")), "No such file"});
+  CheckCannotStart({shm, audit("/proc/x")}, {audit("/proc/x"), "No such file"});
+  std::filesystem::create_symlink("target", dir.Join("link"));
+  CheckCannotStart({shm, audit(dir.Join("link"))}, {"is a symbolic link"});
+  std::ofstream(dir.Join("open")) << "{}\n";
+  std::filesystem::permissions(dir.Join("open"), std::filesystem::perms(0666));
+  CheckCannotStart({shm, audit(dir.Join("open"))}, {"(mode 0666)", "chmod go-w"});
+  // Not by --check, which does not open it.
+  REQUIRE(mkfifo(dir.Join("fifo").c_str(), 0600) == 0);
+  const Ended ended = RunKvd({shm, audit(dir.Join("fifo"))});
+  CHECK(ended.exit_code == 1);
+  CHECK_THAT(ended.err, Catch::Contains("is a FIFO that nobody reads; start its reader first"));
+  CHECK(RunKvd({shm, audit(dir.Join("new")), "--check"}).exit_code == 0);
+  CHECK_FALSE(std::filesystem::exists(dir.Join("new")));
 }
 
 TEST_CASE("kvd: --listen without an RDMA device is found out before memory is taken") {

@@ -1,5 +1,6 @@
 // The kvd binary in life: readiness, second kvd, signals, death, limits, and what its CPU does
 // while nothing happens.
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -147,6 +148,34 @@ TEST_CASE("kvd: its threads have names, and its pages are told calmly") {
   }
 }
 
+TEST_CASE("kvd: a standard error that nobody reads holds up neither clients nor signals") {
+  int pipe_ends[2];
+  REQUIRE(pipe2(pipe_ends, O_CLOEXEC | O_NONBLOCK) == 0);
+  const UniqueFd reader(pipe_ends[0]);
+  const UniqueFd writer(pipe_ends[1]);
+  while (write(writer.get(), "x", 1) == 1) {
+  }
+  REQUIRE(fcntl(writer.get(), F_SETFL, 0) == 0);
+  TempDir dir;
+  const std::string keys = dir.Join("keys");
+  std::ofstream(keys) << "user 4242 read\n";
+  REQUIRE(chmod(keys.c_str(), 0600) == 0);
+  KvdProcess::Options options;
+  options.arguments = {"--shm=" + dir.Join("s"), "--keys=" + keys, "--audit=-", "-v"};
+  options.error_fd = writer.get();
+  KvdProcess kvd(options);
+  REQUIRE(kvd.WaitReady());
+  const auto client = Connect(dir.Join("s"));
+  KVD_REQUIRE_OK(client);
+  // Each is told in both logs, by the acceptor and by a poller.
+  for (int i = 0; i < 10; ++i) KVD_REQUIRE_OK(Connect(dir.Join("s")));
+  KVD_REQUIRE_OK(Call(**client, Opcode::kPut, "k", "v"));
+  while (Statistics(**client)["sessions"] != "1") sched_yield();
+  kvd.Signal(SIGHUP);
+  kvd.Signal(SIGTERM);
+  CHECK(kvd.Wait().exit_code == 0);
+}
+
 TEST_CASE("kvd: SIGHUP and SIGPIPE do not end it") {
   TempDir dir;
   KvdProcess kvd({"--shm=" + dir.Join("s")});
@@ -222,7 +251,8 @@ TEST_CASE("kvd: a SIGTERM or SIGINT that comes while it gets its memory ends it 
   }
 }
 
-TEST_CASE("kvd: the next one can be started while the kernel takes the memory of a killed one back") {
+TEST_CASE(
+    "kvd: the next one can be started while the kernel takes the memory of a killed one back") {
   TempDir dir;
   for (int i = 0; i < 3; ++i) {
     KvdProcess killed({"--shm=" + dir.Join("s"), "--memory=256m"});

@@ -67,7 +67,7 @@ KvdProcess::KvdProcess(const Options& options)
   KVD_CHECK(pid_ >= 0);
   if (pid_ != 0) return;
   dup2(out_.get(), STDOUT_FILENO);
-  dup2(err_.get(), STDERR_FILENO);
+  dup2(options.error_fd >= 0 ? options.error_fd : err_.get(), STDERR_FILENO);
   close_range(3, ~0u, 0);
   if (options.descriptors_max != 0) {
     const rlimit limit{options.descriptors_max, options.descriptors_max};

@@ -27,6 +27,7 @@ class KvdProcess {
     std::vector<std::string> arguments;
     std::vector<std::string> environment;  // NAME=value, besides PATH
     rlim_t descriptors_max = 0;            // 0: as the test's own
+    int error_fd = -1;                     // where its standard error goes; -1: to Ended::err
     int pending_signal = 0;                // not 0: one that has come before kvd can take any
   };
 
