@@ -398,7 +398,10 @@ absl::StatusOr<uint64_t> Client::Kick(std::string_view who, const OperationOptio
   Request request;
   request.header.opcode = static_cast<uint8_t>(Opcode::kKick);
   request.key = who;
-  KVD_RETURN_IF_ERROR(impl_->CallForOk(request, impl_->DeadlineNs(options.deadline)));
+  const absl::Status called = impl_->CallForOk(request, impl_->DeadlineNs(options.deadline));
+  // It is not plain who is meant; the server says who could be.
+  if (absl::IsUnimplemented(called)) return absl::InvalidArgumentError(request.reply_payload);
+  KVD_RETURN_IF_ERROR(called);
   return request.reply.result;
 }
 

@@ -447,9 +447,11 @@ class Client {
   // operation, session, name, key_bytes, value_bytes, us (in all), phase (that took longest), waiting_us, pulling_us,
   // evicting_us, executing_us.
   absl::StatusOr<std::vector<Facts>> SlowRequests(const OperationOptions& options = {});
-  // Ends the sessions that `who` means, this one excepted, and returns how many: a session's number,
-  // or client:HEX, key:NAME, user:UID, address:HOST, or else the name that a client gave itself. A
-  // client that is let in again comes back by itself: take away its key first.
+  // Ends the sessions that `who` means, this one excepted, and returns how many: session:NUMBER,
+  // client:HEX, name:NAME (as Sessions shows it), key:NAME, user:UID or address:HOST. Without such a prefix digits are a
+  // session's number, and anything else is a name; INVALID_ARGUMENT where somebody else could be meant as well (a client
+  // calls itself as another one's number or key): the text says who, and nobody's session ends. A client that is let in
+  // again comes back by itself: take away its key first.
   absl::StatusOr<uint64_t> Kick(std::string_view who, const OperationOptions& options = {});
 
   // The server's clock now, in microseconds of Unix time: what expiry is judged by. It is known to within the time that the

@@ -63,9 +63,9 @@ void KvdAccess::Reload() {
   End(gone, "its key or rule was changed or taken away", 0);
 }
 
-uint64_t KvdAccess::Kick(std::string_view who, uint64_t asking_session_id) {
+absl::StatusOr<uint64_t> KvdAccess::Kick(std::string_view who, uint64_t asking_session_id) {
   std::vector<SessionFacts> sessions = policy_->Sessions();
-  const std::vector<uint64_t> meant = SessionsMeant(sessions, who);
+  KVD_ASSIGN_OR_RETURN(const std::vector<uint64_t> meant, SessionsMeant(sessions, who));
   const auto stays = [&](const SessionFacts& session) {
     return session.session_id == asking_session_id ||
            std::find(meant.begin(), meant.end(), session.session_id) == meant.end();

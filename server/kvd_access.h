@@ -41,8 +41,8 @@ class KvdAccess {
   void Reload();
 
   // Ends the sessions that `who` means (session_report.h), but not the one that asks. Returns how
-  // many.
-  uint64_t Kick(std::string_view who, uint64_t asking_session_id);
+  // many. Errors: as SessionsMeant; nobody's session ends.
+  absl::StatusOr<uint64_t> Kick(std::string_view who, uint64_t asking_session_id);
 
   std::string DescribeSessions() const;
 

@@ -101,11 +101,11 @@ constinit const Command kAdminCommand = {
     .details =
         "For kvd's own user and root on its host, and keys of the role admin; others are refused.\n"
         "sessions prints a line each: number, client, name, address, key, role, since when.\n"
-        "kick ends the sessions of CLIENT and prints how many: a session's number, client:HEX,\n"
-        "key:NAME, user:UID, address:HOST, or the name that the client gave itself. One that is "
-        "let\n"
-        "in again comes back by itself: take its key out of kvd's key file first (SIGHUP to kvd "
-        "ends\n"
+        "kick ends the sessions of CLIENT and prints how many: session:NUMBER, client:HEX,\n"
+        "name:NAME (as sessions shows it), key:NAME, user:UID or address:HOST. Without such a\n"
+        "prefix digits are a session's number, and anything else is a name; where somebody else\n"
+        "could be meant as well it says who, and ends nobody's session. A client that is let in\n"
+        "again comes back by itself: take its key out of kvd's key file first (SIGHUP to kvd ends\n"
         "its sessions as well). Exit status 1: there was none.\n",
     .examples =
         "kvcli admin sessions -w table\n"

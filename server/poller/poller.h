@@ -59,9 +59,10 @@ struct PollerOptions {
     return absl::OkStatus();
   };
   // A line for each session, and the end of those that an administrator means (but not of the one
-  // that asks), of which it returns how many; called on any poller's thread.
+  // that asks), of which it returns how many, or why it is not plain whom; called on any poller's
+  // thread.
   std::function<std::string()> sessions_text = [] { return std::string(); };
-  std::function<uint64_t(std::string_view who, uint64_t asking_session_id)> kick =
+  std::function<absl::StatusOr<uint64_t>(std::string_view who, uint64_t asking_session_id)> kick =
       [](std::string_view, uint64_t) { return uint64_t{0}; };
   // That a session says it read by itself; called on any poller's thread.
   std::function<void(uint64_t session_id, uint64_t reads)> note_reads = [](uint64_t, uint64_t) {};

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "common/base/string_view.h"
 #include "server/poller/poller.h"
 
 namespace kvd {
@@ -338,8 +339,13 @@ void Poller::AnswerSessions(const Decoded& decoded) {
 }
 
 void Poller::AnswerKick(const Decoded& decoded) {
-  const uint64_t ended = options_.kick(decoded.request.key, decoded.session->session_id);
-  Answer(decoded.channel, decoded.session, kvd::AnswerKick(decoded.request, ended), index_);
+  const absl::StatusOr<uint64_t> ended =
+      options_.kick(decoded.request.key, decoded.session->session_id);
+  Answer(decoded.channel, decoded.session,
+         ended.ok() ? kvd::AnswerKick(decoded.request, *ended)
+                    : AnswerError(decoded.request.header, ReplyStatus::kUnsupported,
+                                  ToStd(ended.status().message())),
+         index_);
 }
 
 void Poller::RefuseFrame(const Decoded& decoded) {

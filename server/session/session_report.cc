@@ -1,7 +1,6 @@
 #include "server/session/session_report.h"
 
 #include <cctype>
-#include <functional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +26,59 @@ bool IsAt(const SessionFacts& session, std::string_view address) {
                            at[address.size()] == ':');
 }
 
+using Ids = std::vector<uint64_t>;
+
+struct Kind {
+  std::string_view prefix;
+  bool (*is)(const SessionFacts& session, std::string_view what);
+};
+
+std::string ShownName(const SessionFacts& session) {
+  return session.name.empty() ? "-" : Harmless(session.name);
+}
+
+constexpr Kind kSession{"session:", [](const SessionFacts& session, std::string_view what) {
+                          uint64_t number = 0;
+                          return absl::SimpleAtoi(ToAbsl(what), &number) &&
+                                 session.session_id == number;
+                        }};
+constexpr Kind kClient{"client:", [](const SessionFacts& session, std::string_view what) {
+                         return ClientIdText(session.client_id) == what;
+                       }};
+constexpr Kind kName{"name:", [](const SessionFacts& session, std::string_view what) {
+                       return ShownName(session) == what;
+                     }};
+constexpr Kind kKey{"key:", [](const SessionFacts& session, std::string_view what) {
+                      return session.peer.key != nullptr && session.peer.key->name == what;
+                    }};
+constexpr Kind kUser{"user:", [](const SessionFacts& session, std::string_view what) {
+                       uint64_t number = 0;
+                       return absl::SimpleAtoi(ToAbsl(what), &number) &&
+                              session.peer.transport == "shm" && session.peer.uid == number;
+                     }};
+constexpr Kind kAddress{"address:", [](const SessionFacts& session, std::string_view what) {
+                          return !what.empty() && IsAt(session, what);
+                        }};
+constexpr Kind kKinds[] = {kSession, kClient, kName, kKey, kUser, kAddress};
+
+Ids IdsOf(std::span<const SessionFacts> sessions, const Kind& kind, std::string_view what) {
+  Ids ids;
+  for (const SessionFacts& session : sessions) {
+    if (kind.is(session, what)) ids.push_back(session.session_id);
+  }
+  return ids;
+}
+
+// "name:loader (session 7, 8)", of the first few.
+void AppendReading(const Kind& kind, std::string_view what, const Ids& ids, std::string& text) {
+  constexpr size_t kFew = 5;
+  if (ids.empty()) return;
+  absl::StrAppend(&text, text.empty() ? "" : ", ", ToAbsl(kind.prefix), ToAbsl(what), " (session ");
+  for (size_t i = 0; i < ids.size() && i < kFew; ++i)
+    absl::StrAppend(&text, i == 0 ? "" : ", ", ids[i]);
+  absl::StrAppend(&text, ids.size() > kFew ? ", ...)" : ")");
+}
+
 }  // namespace
 
 std::string Harmless(std::string_view text) {
@@ -42,8 +94,7 @@ std::string DescribeSessions(std::span<const SessionFacts> sessions) {
   for (const SessionFacts& session : sessions) {
     const PeerIdentity& peer = session.peer;
     absl::StrAppend(&text, "session=", session.session_id,
-                    " client=", ClientIdText(session.client_id),
-                    " name=", session.name.empty() ? "-" : Harmless(session.name),
+                    " client=", ClientIdText(session.client_id), " name=", ShownName(session),
                     " transport=", peer.transport, " address=", Harmless(peer.address));
     if (peer.pid != 0) absl::StrAppend(&text, " pid=", peer.pid, " uid=", peer.uid);
     absl::StrAppend(&text, " key=", peer.key == nullptr ? "-" : peer.key->name,
@@ -53,32 +104,27 @@ std::string DescribeSessions(std::span<const SessionFacts> sessions) {
   return text;
 }
 
-std::vector<uint64_t> SessionsMeant(std::span<const SessionFacts> sessions, std::string_view who) {
-  std::function<bool(const SessionFacts&)> is_meant;
-  uint64_t number = 0;
-  if (absl::SimpleAtoi(ToAbsl(who), &number)) {
-    is_meant = [number](const SessionFacts& s) { return s.session_id == number; };
-  } else if (Take("client:", who)) {
-    is_meant = [who](const SessionFacts& s) { return ClientIdText(s.client_id) == who; };
-  } else if (Take("key:", who)) {
-    is_meant = [who](const SessionFacts& s) {
-      return s.peer.key != nullptr && s.peer.key->name == who;
-    };
-  } else if (Take("user:", who)) {
-    const bool is_number = absl::SimpleAtoi(ToAbsl(who), &number);
-    is_meant = [is_number, number](const SessionFacts& s) {
-      return is_number && s.peer.transport == "shm" && s.peer.uid == number;
-    };
-  } else if (Take("address:", who)) {
-    is_meant = [who](const SessionFacts& s) { return !who.empty() && IsAt(s, who); };
-  } else {
-    is_meant = [who](const SessionFacts& s) { return !who.empty() && s.name == who; };
+absl::StatusOr<std::vector<uint64_t>> SessionsMeant(std::span<const SessionFacts> sessions,
+                                                    std::string_view who) {
+  if (who.empty()) return Ids{};
+  for (const Kind& kind : kKinds) {
+    std::string_view rest = who;
+    if (Take(kind.prefix, rest)) return IdsOf(sessions, kind, rest);
   }
-  std::vector<uint64_t> ids;
-  for (const SessionFacts& session : sessions) {
-    if (is_meant(session)) ids.push_back(session.session_id);
+  const bool is_number = who.find_first_not_of("0123456789") == std::string_view::npos;
+  const Kind& meant = is_number ? kSession : kName;
+  const Ids ids = IdsOf(sessions, meant, who);
+  // Names are the clients' own choice: one may call itself as another one's number or key.
+  std::string others;
+  for (const Kind* kind : {&kName, &kKey, &kClient}) {
+    const Ids of_kind = IdsOf(sessions, *kind, who);
+    if (!of_kind.empty() && of_kind != ids) AppendReading(*kind, who, of_kind, others);
   }
-  return ids;
+  if (others.empty()) return ids;
+  std::string first;
+  AppendReading(meant, who, ids, first);
+  return absl::InvalidArgumentError(absl::StrCat(ToAbsl(who), " may mean ", first,
+                                                 first.empty() ? "" : ", ", others, "; say which"));
 }
 
 }  // namespace kvd

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "server/session/admission_policy.h"
 
 namespace kvd {
@@ -16,9 +17,13 @@ namespace kvd {
 // characters.
 std::string DescribeSessions(std::span<const SessionFacts> sessions);
 
-// The ids of those that `who` means: a session's number; or client:HEX, key:NAME, user:UID,
-// address:HOST (with or without its port); otherwise the name that the client gave itself.
-std::vector<uint64_t> SessionsMeant(std::span<const SessionFacts> sessions, std::string_view who);
+// The ids of those that `who` means: session:NUMBER, client:HEX, name:NAME (as DescribeSessions
+// shows it), key:NAME, user:UID, address:HOST (with or without its port). Without such a prefix
+// digits are a session's number, and anything else is a name that clients gave themselves.
+// InvalidArgument: without a prefix it is also the name, key or client of others; the text says
+// which there are.
+absl::StatusOr<std::vector<uint64_t>> SessionsMeant(std::span<const SessionFacts> sessions,
+                                                    std::string_view who);
 
 // What is harmless in a line of a log, of a text of the client's choice.
 std::string Harmless(std::string_view text);

@@ -183,7 +183,12 @@ TEST_CASE_METHOD(
   KVD_REQUIRE_CODE(last, kPermissionDenied);
   CHECK(reader->Get("k").value() != "v");
   CHECK(reader->counters().reconnects == 0);
-  CHECK(boss->Kick("reader").value() == 0);  // a name that no client gave itself
+  // A name that no client gave itself, and somebody's key.
+  const auto not_plain = boss->Kick("reader");
+  KVD_REQUIRE_CODE(not_plain.status(), kInvalidArgument);
+  CHECK_THAT(MessageOf(not_plain.status()), Contains("reader may mean key:reader (session "));
+  CHECK(boss->Kick("name:reader").value() == 0);
+  CHECK(reader->counters().reconnects == 0);
   CHECK(boss->counters().reconnects == 0);
 }
 

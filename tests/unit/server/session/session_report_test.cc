@@ -38,7 +38,7 @@ std::vector<SessionFacts> SomeSessions() {
 
 using Ids = std::vector<uint64_t>;
 
-Ids Meant(std::string_view who) { return SessionsMeant(SomeSessions(), who); }
+Ids Meant(std::string_view who) { return SessionsMeant(SomeSessions(), who).value(); }
 
 }  // namespace
 
@@ -58,6 +58,43 @@ TEST_CASE("Sessions meant: by number, client, key, user, address or name, and by
   CHECK(Meant("load") == Ids{});
   CHECK(Meant("") == Ids{});
   CHECK(Meant("-1") == Ids{});
+  CHECK(Meant("session:8") == Ids{8});
+  CHECK(Meant("session:x") == Ids{});
+  CHECK(Meant("name:8") == Ids{});
+  CHECK(Meant("name:loader") == Ids{7, 8});
+  // As the list shows it.
+  CHECK(Meant("name:a?b??") == Ids{9});
+  CHECK(Meant("a?b??") == Ids{9});
+}
+
+TEST_CASE("Sessions meant: a name that is another one's number or key ends nobody by itself") {
+  std::vector<SessionFacts> sessions = SomeSessions();
+  const auto refusal = [&](std::string_view who) {
+    return std::string(SessionsMeant(sessions, who).status().message());
+  };
+  sessions[0].name = "9";
+  CHECK(refusal("9") == "9 may mean session:9 (session 9), name:9 (session 7); say which");
+  CHECK(SessionsMeant(sessions, "session:9").value() == Ids{9});
+  CHECK(SessionsMeant(sessions, "name:9").value() == Ids{7});
+  // There is no such session any more: whoever took its number for a name is not ended either.
+  sessions[0].name = "10";
+  CHECK(refusal("10") == "10 may mean name:10 (session 7); say which");
+  CHECK(SessionsMeant(sessions, "session:10").value().empty());
+
+  sessions[0].name = "ops";
+  CHECK(refusal("ops") == "ops may mean name:ops (session 7), key:ops (session 8); say which");
+  // A prefix is what it says.
+  sessions[0].name = "key:ops";
+  CHECK(SessionsMeant(sessions, "key:ops").value() == Ids{8});
+  CHECK(SessionsMeant(sessions, "name:key:ops").value() == Ids{7});
+  // One that is called as its key is plain.
+  sessions[0].name = "app";
+  CHECK(SessionsMeant(sessions, "app").value() == Ids{7});
+  sessions[2].name = "0000000000000abc";
+  CHECK_THAT(refusal("0000000000000abc"),
+             Catch::Contains("client:0000000000000abc (session 7, 8)"));
+  sessions[2].name = "";
+  CHECK(SessionsMeant(sessions, "name:-").value() == Ids{9});
 }
 
 TEST_CASE("Sessions described: a line each, of words, whatever a client calls itself") {
