@@ -37,7 +37,13 @@ absl::Status OpenFailure(const std::string& path, int error) {
   if (error == ENXIO && is_there && S_ISFIFO(facts.st_mode))
     return Bad(path, " is a FIFO that nobody reads; start its reader first");
   if (error == ENXIO) return Bad(path, " cannot be appended to; name a regular file");
-  return ErrnoStatus(error, absl::StrCat("open of --audit=", path));
+  const absl::Status status = ErrnoStatus(error, absl::StrCat("open of --audit=", path));
+  const bool may_not = error == EACCES || error == EPERM || error == EROFS;
+  return absl::Status(
+      status.code(),
+      absl::StrCat(status.message(),
+                   may_not ? "; let kvd's user write it, or name a file in a directory of its own"
+                           : "; name a file in a directory that is there"));
 }
 
 // Of a file that is not there.

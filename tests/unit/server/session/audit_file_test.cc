@@ -48,7 +48,7 @@ TEST_CASE("Audit file: --check makes none; the start makes one for its owner alo
 TEST_CASE("Audit file: what is no file, or where none can be, is refused with a remedy") {
   const TempDir dir;
   CheckRefused(dir.path(), {"is a directory; name a file in it"});
-  CheckRefused(dir.Join("no/such"), {"No such file or directory"});
+  CheckRefused(dir.Join("no/such"), {"No such file or directory", "; name a file in a directory"});
   CheckRefused("/proc/no-such", {"No such file or directory"});
   std::ofstream(dir.Join("file")) << "x";
   CheckRefused(dir.Join("file/below"), {"Not a directory"});
