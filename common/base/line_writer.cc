@@ -307,8 +307,14 @@ void LineWriter::Add(std::string line) { state_->Add(std::move(line)); }
 
 void LineWriter::Replace(UniqueFd file) {
   const std::lock_guard lock(state_->mutex);
-  ++state_->added;
-  state_->queue.push_back({{}, 0, std::move(file)});
+  std::deque<Entry>& queue = state_->queue;
+  if (!queue.empty() && queue.back().file.has_value()) {
+    // However often this happens while a write does not come back, one descriptor waits.
+    queue.back().file = std::move(file);
+  } else {
+    ++state_->added;
+    queue.push_back({{}, 0, std::move(file)});
+  }
   state_->changed.notify_all();
   eventfd_write(state_->doorbell.get(), 1);
 }

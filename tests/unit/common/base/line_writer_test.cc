@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -162,6 +164,26 @@ TEST_CASE("Line writer: a pipe that nobody reads can be replaced, and loses noth
   CHECK(LinesOf(dir.Join("one")).size() == 3);
   CHECK(LinesOf(dir.Join("two")) == Lines{"d"});
   CHECK(log.lines().empty());
+}
+
+TEST_CASE("Line writer: a write that does not come back keeps one file waiting, the last") {
+  FullPipe pipe(0);
+  const TempDir dir;
+  Log log;
+  LineWriter writer(pipe.TakeWriteEnd(), log.Options());
+  writer.Add("a");
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  writer.Replace(Append(dir.Join("0")));
+  const auto before = descriptors();
+  for (const char* name : {"1", "2", "3"}) writer.Replace(Append(dir.Join(name)));
+  CHECK(descriptors() == before);
+  writer.Add("b");
+  CHECK(pipe.Read(1) == Lines{"a"});
+  REQUIRE(writer.Flush());
+  CHECK(LinesOf(dir.Join("3")) == Lines{"b"});
 }
 
 TEST_CASE("Line writer: a disk that is full leaves no half line, and is said once") {
