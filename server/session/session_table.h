@@ -29,7 +29,9 @@ struct ServerSession {
   std::string client_name;  // "kvcli": as the client calls itself, made harmless
   std::string name;         // "kvcli (pid 4711)", for logs
   uint64_t requests = 0;
-  uint64_t requests_looked_at = 0;  // when it was last looked at whether it is idle
+  // When it was last looked at whether it is idle. At first none: between its beginning and the
+  // first look there may be no time at all.
+  uint64_t requests_looked_at = ~uint64_t{0};
   uint32_t looks_in_vain = 0;       // since it had sent something
   uint64_t pull_bytes = 0;          // on their way
   bool ending = false;              // being closed for what it sent: nothing more of it is executed

@@ -446,9 +446,12 @@ TEST_CASE(
   ServerRig rig(
       1, GENERATE(PollMode::kAdaptive, PollMode::kEvent), [] { return std::string(); }, ~0u,
       /*evict=*/false, [](PollerOptions& options) { options.idle_ns = 200'000'000; });
-  Peer idle(rig);
   Peer busy(rig);
+  const int64_t before_ns = RealClock::Get().NowMonotonicNs();
+  Peer idle(rig);
   while (idle.channel->status().ok()) busy.Call(Opcode::kPing);
+  // Never before that time, however soon after its beginning it is looked at.
+  CHECK(RealClock::Get().NowMonotonicNs() - before_ns >= 200'000'000);
   CHECK_THAT(MessageOf(idle.channel->status()), Catch::Contains("--idle_timeout"));
   CHECK(busy.channel->status().ok());
 }
