@@ -93,8 +93,7 @@ int Check(const absl::StatusOr<KvdPlan>& plan) {
   return 0;
 }
 
-int Serve(const KvdPlan& plan) {
-  const sigset_t signals = BlockSignals();
+int Serve(const KvdPlan& plan, const sigset_t& signals) {
   StderrLog log;
   RaiseLimits();
   for (const std::string& warning : plan.warnings) LOG(WARNING) << warning;
@@ -127,6 +126,9 @@ int Serve(const KvdPlan& plan) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
+  // First of all: a SIGHUP that comes before kvd could read its files anew has nothing to do, and
+  // is not to end it.
+  const sigset_t signals = BlockSignals();
   const absl::StatusOr<KvdOptions> options = ParseKvdOptions(arguments);
   if (!options.ok()) {
     Print(stderr, absl::StrCat("kvd: ", OneLine(options.status()), "\n"));
@@ -142,6 +144,7 @@ int Main(const std::vector<std::string>& arguments) {
                                commit == "unknown" ? "" : " (commit " + commit + ")", "\n"));
     return 0;
   }
+  if (options->check) pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   const absl::StatusOr<KvdPlan> plan = MakeKvdPlan(*options);
   if (options->check) return Check(plan);
   if (!plan.ok()) {
@@ -153,7 +156,7 @@ int Main(const std::vector<std::string>& arguments) {
     Print(stderr, absl::StrCat("kvd: cannot start: ", plan->cannot_listen, "\n"));
     return kExitCannotStart;
   }
-  return Serve(*plan);
+  return Serve(*plan, signals);
 }
 
 }  // namespace

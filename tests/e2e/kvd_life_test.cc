@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/random.h"
+#include "common/base/unique_fd.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/request_codec.h"
 #include "common/transport/shm/shm_client_channel.h"
@@ -185,6 +186,21 @@ TEST_CASE("kvd: SIGHUP and SIGPIPE do not end it") {
   const auto client = Connect(dir.Join("s"));
   KVD_REQUIRE_OK(client);
   CHECK(Call(**client, Opcode::kPing).ok());
+}
+
+TEST_CASE("kvd: a SIGHUP that comes while it reads its flags does not end it") {
+  TempDir dir;
+  const std::string flags = dir.Join("flags");
+  REQUIRE(mkfifo(flags.c_str(), 0600) == 0);
+  KvdProcess kvd({"--shm=" + dir.Join("s"), "--flagfile=" + flags});
+  UniqueFd writer(open(flags.c_str(), O_WRONLY | O_CLOEXEC));  // once kvd has opened it
+  REQUIRE(writer.valid());
+  kvd.Signal(SIGHUP);
+  const std::string text = "--memory=64m\n";
+  REQUIRE(write(writer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  writer.Reset();
+  REQUIRE(kvd.WaitReady());
+  KVD_REQUIRE_OK(Connect(dir.Join("s")));
 }
 
 TEST_CASE("kvd: a second one on the same socket names the first one's pid and changes nothing") {
