@@ -129,7 +129,8 @@ absl::Status RegionReader::CheckAlive() {
   // start.
   LoadFence();
   const auto* superblock = reinterpret_cast<const Superblock*>(window_.data());
-  if (LifelineAlive(__atomic_load_n(&superblock->lifeline.word, __ATOMIC_RELAXED))) [[likely]] {
+  if (LifelineAlive(__atomic_load_n(&superblock->lifeline.word, __ATOMIC_RELAXED)) &&
+      __atomic_load_n(channel_.ended(), __ATOMIC_RELAXED) == 0) [[likely]] {
     return absl::OkStatus();
   }
   const absl::Status status = channel_.status();

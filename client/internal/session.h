@@ -41,7 +41,7 @@ struct Session {
         reader(*channel, reads),
         machine(map, whole_buckets),
         slots(*channel, map, whole_buckets),
-        window_get(options.read_whole_buckets ? nullptr : channel->window().data(), map),
+        window_get(options.read_whole_buckets ? nullptr : channel->window().data(), channel->ended(), map),
         locations(options.location_cache),
         registrar(std::make_shared<Registrar>(Registrar{.channel = channel.get()})),
         hash_seed(map.geometry().hash_seed()) {}

@@ -157,9 +157,10 @@ void WindowGet::Prefetch(uint64_t hash) const {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(header) + kCacheLineBytes);
 }
 
-WindowGet::WindowGet(const std::byte* window, const RegionMap& map)
+WindowGet::WindowGet(const std::byte* window, const uint32_t* ended, const RegionMap& map)
     : window_(window),
       lifeline_(reinterpret_cast<const uint32_t*>(window + (window == nullptr ? 0 : ToBytes(kLifelineOffset)))),
+      ended_(ended),
       map_(map),
       find_(FindBaseline),
       find_at_(FindAtBaseline) {

@@ -23,8 +23,9 @@ class WindowGet {
   // Items up to this size are tried: those whose size a slot says exactly.
   static constexpr uint64_t kItemBytesMax = 2040;
 
-  // `window`: the mapped region, or null (then nothing is ever found). `map` outlives the object.
-  WindowGet(const std::byte* window, const RegionMap& map);
+  // `window`: the mapped region, or null (then nothing is ever found). `ended`: ClientChannel::ended. Both and `map`
+  // outlive the object.
+  WindowGet(const std::byte* window, const uint32_t* ended, const RegionMap& map);
 
   // True: `item` holds the key's current value, pointing into this object's buffer (valid until the next call), and `slot`
   // says where it lies. False says nothing. The caller still has to look at the lifeline. Never blocks.
@@ -36,11 +37,11 @@ class WindowGet {
   // Brings what a Find of this hash will look at first into the cache.
   void Prefetch(uint64_t hash) const;
 
-  // True if the server that owns the region lived after everything that this thread has loaded so far.
+  // True if the server that owns the region lived, and the session, after everything that this thread has loaded so far.
   bool ServerAlive() const {
     // The partner is the kernel, which marks the lifeline before it releases what lets the next kvd start.
     LoadFence();
-    return LifelineAlive(__atomic_load_n(lifeline_, __ATOMIC_RELAXED));
+    return LifelineAlive(__atomic_load_n(lifeline_, __ATOMIC_RELAXED)) && __atomic_load_n(ended_, __ATOMIC_RELAXED) == 0;
   }
 
  private:
@@ -50,6 +51,7 @@ class WindowGet {
 
   const std::byte* const window_;
   const uint32_t* const lifeline_;
+  const uint32_t* const ended_;
   const RegionMap& map_;
   FindFunction find_;
   FindAtFunction find_at_;

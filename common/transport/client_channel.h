@@ -56,6 +56,10 @@ class ClientChannel {
   // Empty where the region is remote.
   std::span<const std::byte> window() const { return window_; }
 
+  // Where the region is mapped, not 0 once the server has ended the session: readers look at it
+  // beside the lifeline, since a session that was ended is not to read on. Never null; written once.
+  const uint32_t* ended() const { return ended_; }
+
   // Ok while the session lives; afterwards the first cause, for ever. Never blocks. Unavailable:
   // the server went away or closed the session (connect again); DataLoss: the server broke the
   // protocol.
@@ -113,6 +117,8 @@ class ClientChannel {
   ClientChannel() = default;
   Welcome welcome_{};
   std::span<const std::byte> window_;
+  static constexpr uint32_t kNotEnded = 0;
+  const uint32_t* ended_ = &kNotEnded;
 };
 
 }  // namespace kvd

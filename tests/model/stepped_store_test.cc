@@ -88,11 +88,12 @@ class SteppedStore {
     Reader(TestStore& store, uint32_t index)
         : map(store.region().geometry(), kMiB),
           machine(map, /*whole_buckets=*/index % 2 == 0),
-          window(store.region().base(), map),
+          window(store.region().base(), &ended, map),
           pace(1 + (index / 2) * (index / 2) * (index / 2)) {}
 
     RegionMap map;
     GetMachine machine;
+    const uint32_t ended = 0;  // as ClientChannel::ended
     WindowGet window;
     const uint64_t pace;  // one read in so many steps
     bool busy = false;

@@ -58,6 +58,7 @@ class Channel final : public ClientChannel {
         spin_(spin_ns) {
     welcome_ = admission.welcome;
     window_ = std::span(region_.base(), region_.length_bytes());
+    ended_ = &reinterpret_cast<const SessionHeader*>(segment_.base())->closed;
     had_lifeline_ = LifelineAlive(LifelineWord());
   }
 

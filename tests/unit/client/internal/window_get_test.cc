@@ -28,8 +28,9 @@ struct Fixture {
 
   TestRegion region{kIncarnation};
   RegionMap map{region.geometry(), 1 << 20};
+  uint32_t ended = 0;  // as ClientChannel::ended
   // On the heap, for it asks for a cache line of its own.
-  std::unique_ptr<WindowGet> get = std::make_unique<WindowGet>(region.bytes().data(), map);
+  std::unique_ptr<WindowGet> get = std::make_unique<WindowGet>(region.bytes().data(), &ended, map);
   ItemView item;
   Slot slot = kEmptySlot;
 };
@@ -113,9 +114,24 @@ TEST_CASE("WindowGet: slots that cannot be are not followed, nor a window that i
     if (fixture.Find("key") || fixture.get->FindAt("key", slot, fixture.item))
       FAIL("found in slot " << slot);
   }
-  const auto nothing = std::make_unique<WindowGet>(nullptr, fixture.map);
+  const auto nothing = std::make_unique<WindowGet>(nullptr, &fixture.ended, fixture.map);
   CHECK_FALSE(nothing->Find("key", fixture.region.Hash("key"), fixture.item, fixture.slot));
   CHECK_FALSE(nothing->FindAt("key", PackSlot(tag, 64, RegionOffset{4096}), fixture.item));
+}
+
+TEST_CASE("WindowGet: what was read of a session that has ended is not believed") {
+  Fixture fixture;
+  const std::string key = fixture.region.KeyIn(0, kBucket0, 1, "key");
+  fixture.region.Put({.key = key, .value = "v"});
+  auto* const superblock = reinterpret_cast<Superblock*>(fixture.region.bytes().data());
+  superblock->lifeline.word = 1;
+  REQUIRE(fixture.Find(key));
+  CHECK(fixture.get->ServerAlive());
+  fixture.ended = 1;
+  CHECK_FALSE(fixture.get->ServerAlive());
+  fixture.ended = 0;
+  superblock->lifeline.word = kLifelineOwnerDied | 1;
+  CHECK_FALSE(fixture.get->ServerAlive());
 }
 
 TEST_CASE("WindowGet: a map that knows no segment yet finds nothing") {
