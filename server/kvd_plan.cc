@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
@@ -11,6 +12,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/base/units.h"
+#include "common/base/user_namespace.h"
 #include "common/transport/shm/unix_socket.h"
 #include "common/transport/verbs/address.h"
 #include "server/store/numa_memory.h"
@@ -78,6 +80,17 @@ void WarnOfDescriptors(const KvdOptions& options, std::vector<std::string>& warn
                                     ": further clients will be refused (ulimit -n, or LimitNOFILE= "
                                     "of systemd)"));
   }
+}
+
+// Others of that number may be anybody, so whoever has it is nobody to kvd.
+void WarnOfNobody(std::vector<std::string>& warnings) {
+  const UserNamespace here = UserNamespace::OfThisProcess();
+  if (here.users.Vouched(geteuid()) != kNoId) return;
+  warnings.push_back(absl::StrCat(
+      "kvd runs as user ", geteuid(),
+      " in a user namespace, as which it sees all users of outside too: over shared memory only "
+      "root of this namespace administers it, no rule holds for that user, and no key; run it as "
+      "another user of the namespace"));
 }
 
 verbs::HugepageNeed NeedOf(HugepagePolicy policy) {
@@ -244,6 +257,7 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
     plan.options.poll_spin_us = 0;  // nobody could make progress meanwhile
   }
   WarnOfDescriptors(options, plan.warnings);
+  WarnOfNobody(plan.warnings);
   CheckMachine(plan, facts);
   return plan;
 }

@@ -21,6 +21,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/base/unique_fd.h"
+#include "common/base/user_namespace.h"
 
 namespace kvd {
 namespace {
@@ -83,6 +84,7 @@ absl::Status AddPeer(PeerRule::Kind kind, const std::vector<std::string_view>& w
     if (!id) return Bad(absl::StrCat("no ", what, " of that name on this host"));
     rule.id = *id;
   }
+  if (rule.id == kNoId) return Bad(absl::StrCat("no ", what, " has that number"));
   KVD_ASSIGN_OR_RETURN(rule.role, RoleIn(words[2]));
   rules.peers.push_back(rule);
   return absl::OkStatus();
@@ -204,10 +206,16 @@ absl::StatusOr<AccessRules> ParseAccessRules(std::string_view text, const NameLo
   return rules;
 }
 
-absl::StatusOr<AccessRules> LoadAccessRules(const std::string& path) {
+absl::StatusOr<AccessRules> ReloadAccessRules(const std::string& path) {
   KVD_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   absl::StatusOr<AccessRules> rules = ParseAccessRules(text, LookUpOnThisHost);
   if (!rules.ok()) return Bad(absl::StrCat("key file ", path, ", ", rules.status().message()));
+  return rules;
+}
+
+absl::StatusOr<AccessRules> LoadAccessRules(const std::string& path) {
+  absl::StatusOr<AccessRules> rules = ReloadAccessRules(path);
+  if (!rules.ok()) return rules;
   if (rules->keys.empty() && rules->peers.empty()) {
     return Bad(absl::StrCat("the key file ", path,
                             " lets nobody in; add a line such as: key app read-write SECRET"));

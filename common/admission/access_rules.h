@@ -67,9 +67,11 @@ absl::StatusOr<AccessRules> ParseAccessRules(std::string_view text, const NameLo
 absl::Status CheckKeyFile(const struct stat& file, uid_t user, const std::string& path);
 
 // Reads such a file. NotFound, PermissionDenied (also where others than its owner could read or
-// write it, or the owner is neither this process's user nor root), InvalidArgument: each names the
-// path and says what to do. Blocks for the file.
+// write it, or the owner is neither this process's user nor root), InvalidArgument (also where it
+// lets nobody in): each names the path and says what to do. Blocks for the file.
 absl::StatusOr<AccessRules> LoadAccessRules(const std::string& path);
+// The same for rules that replace others: a file without any is one that takes them all away.
+absl::StatusOr<AccessRules> ReloadAccessRules(const std::string& path);
 
 // The key for a client: the one of that name, or the first one where `name` is empty. Errors as
 // LoadAccessRules; NotFound: the file has no such key.

@@ -31,8 +31,8 @@ class Admission {
  public:
   virtual ~Admission() = default;
 
-  // A client has said its first word. Not nullopt: it is refused as full, for this reason, before
-  // anything else is done for it.
+  // A client has connected, or, over RDMA, said its first word. Not nullopt: it is refused as full,
+  // for this reason, before anything else is done for it.
   virtual std::optional<std::string> TurnAway(const PeerIdentity& /*peer*/) { return std::nullopt; }
 
   // Whether the client is to prove that it has a key before Admit is asked.

@@ -8,17 +8,13 @@
 
 namespace kvd {
 
-ClientDialogue::ClientDialogue(std::string_view transport, const Hello& hello,
-                               std::shared_ptr<const AccessKey> key)
+ClientDialogue::ClientDialogue(std::string_view transport, const ChannelEnds& ends,
+                               const Hello& hello, std::shared_ptr<const AccessKey> key)
     : key_(std::move(key)) {
   said_.transport = transport;
+  said_.ends = ends;
   said_.hello = hello;
   if (key_ != nullptr) said_.hello.feature_bits |= kFeatureKey;
-}
-
-void ClientDialogue::SetQueuePairs(uint32_t client, uint32_t server) {
-  client_queue_pair_ = client;
-  server_queue_pair_ = server;
 }
 
 absl::StatusOr<bool> ClientDialogue::Take(std::span<const std::byte> frame) {
@@ -36,8 +32,8 @@ absl::Status ClientDialogue::Answer(std::span<const std::byte> frame) {
     return absl::DataLossError("the server sent a challenge that nobody asked for");
   }
   KVD_RETURN_IF_ERROR(ParseChallenge(frame, said_.challenge));
-  if (said_.challenge.client_queue_pair != client_queue_pair_ ||
-      said_.challenge.server_queue_pair != server_queue_pair_) {
+  if (said_.challenge.client_queue_pair != said_.ends.client.queue_pair ||
+      said_.challenge.server_queue_pair != said_.ends.server.queue_pair) {
     return absl::PermissionDeniedError(
         "the server's challenge is of another connection: something stands between");
   }

@@ -20,11 +20,9 @@ namespace kvd {
 // could take the server's place would otherwise be read from and written to.
 class ClientDialogue {
  public:
-  // `transport`: "shm" or "rdma". `key`: null: none.
-  ClientDialogue(std::string_view transport, const Hello& hello,
+  // `transport`: "shm" or "rdma". `ends`: as this side sees them. `key`: null: none.
+  ClientDialogue(std::string_view transport, const ChannelEnds& ends, const Hello& hello,
                  std::shared_ptr<const AccessKey> key);
-  // The queue pairs' numbers as this side sees them, before Take.
-  void SetQueuePairs(uint32_t client, uint32_t server);
 
   // The first frame to send.
   const Hello& hello() const { return said_.hello; }
@@ -43,8 +41,6 @@ class ClientDialogue {
 
   std::shared_ptr<const AccessKey> key_;
   Transcript said_;
-  uint32_t client_queue_pair_ = 0;
-  uint32_t server_queue_pair_ = 0;
   bool answered_ = false;
   Welcome welcome_{};
 };

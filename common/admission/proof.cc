@@ -32,6 +32,8 @@ std::string BytesOf(std::string_view label, const Transcript& said) {
   std::string bytes;
   AppendName(label, bytes);
   AppendName(said.transport, bytes);
+  AppendFrame(said.ends.client, bytes);
+  AppendFrame(said.ends.server, bytes);
   AppendFrame(said.hello, bytes);
   AppendFrame(said.challenge, bytes);
   ChallengeAnswer answer = said.answer;
@@ -53,11 +55,11 @@ Proof Mac(std::string_view secret, const std::string& bytes) {
 }  // namespace
 
 Proof ClientProof(std::string_view secret, const Transcript& said) {
-  return Mac(secret, BytesOf("kvd client 1", said));
+  return Mac(secret, BytesOf("kvd client 2", said));
 }
 
 Proof ServerProof(std::string_view secret, const Transcript& said, const Welcome& welcome) {
-  std::string bytes = BytesOf("kvd server 1", said);
+  std::string bytes = BytesOf("kvd server 2", said);
   Welcome unproved = welcome;
   std::memset(unproved.proof, 0, sizeof(unproved.proof));
   AppendFrame(unproved, bytes);

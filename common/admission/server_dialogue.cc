@@ -4,13 +4,15 @@
 #include <string>
 
 #include "common/base/string_view.h"
+#include "common/base/user_namespace.h"
 #include "common/protocol/handshake.h"
 
 namespace kvd {
 
-ServerDialogue::ServerDialogue(Admission& admission, PeerIdentity peer, QueuePairs queue_pairs)
-    : admission_(admission), peer_(std::move(peer)), queue_pairs_(queue_pairs) {
+ServerDialogue::ServerDialogue(Admission& admission, PeerIdentity peer, const ChannelEnds& ends)
+    : admission_(admission), peer_(std::move(peer)) {
   said_.transport = peer_.transport;
+  said_.ends = ends;
 }
 
 ServerDialogue::Step ServerDialogue::Take(std::span<const std::byte> frame) {
@@ -22,6 +24,13 @@ void ServerDialogue::Refuse(WelcomeStatus status, std::string_view why) {
   welcome_ = MakeRefusal(status, why);
 }
 
+bool ServerDialogue::TurnedAway() {
+  let_begin_ = true;
+  const std::optional<std::string> why = admission_.TurnAway(peer_);
+  if (why) Refuse(WelcomeStatus::kFull, *why);
+  return why.has_value();
+}
+
 ServerDialogue::Step ServerDialogue::TakeHello(std::span<const std::byte> frame) {
   if (const absl::Status parsed = ParseHello(frame, said_.hello); !parsed.ok()) {
     const bool version = absl::IsFailedPrecondition(parsed);
@@ -29,15 +38,16 @@ ServerDialogue::Step ServerDialogue::TakeHello(std::span<const std::byte> frame)
            ToStd(parsed.message()));
     return Step::kRefused;
   }
-  if (const std::optional<std::string> why = admission_.TurnAway(peer_)) {
-    Refuse(WelcomeStatus::kFull, *why);
+  if (!let_begin_ && TurnedAway()) return Step::kRefused;
+  if (!admission_.WantsProof(peer_, said_.hello)) return Admit();
+  if (peer_.transport == "shm" && said_.ends.client.user == kNoId) {
+    Refuse(WelcomeStatus::kNotAdmitted, "by shared memory no key from another user namespace");
     return Step::kRefused;
   }
-  if (!admission_.WantsProof(peer_, said_.hello)) return Admit();
   challenged_ = true;
   said_.challenge.magic = kChallengeMagic;
-  said_.challenge.client_queue_pair = queue_pairs_.client;
-  said_.challenge.server_queue_pair = queue_pairs_.server;
+  said_.challenge.client_queue_pair = said_.ends.client.queue_pair;
+  said_.challenge.server_queue_pair = said_.ends.server.queue_pair;
   if (!FillRandom(said_.challenge.nonce).ok()) {
     Refuse(WelcomeStatus::kInternal, "kvd has no random numbers");
     return Step::kRefused;

@@ -19,24 +19,23 @@ namespace kvd {
 
 class ServerDialogue {
  public:
-  // Numbers of the connection's queue pairs; zeroes over shared memory.
-  struct QueuePairs {
-    uint32_t client = 0;
-    uint32_t server = 0;
-  };
-
-  ServerDialogue(Admission& admission, PeerIdentity peer, QueuePairs queue_pairs);
-  ServerDialogue(Admission& admission, PeerIdentity peer)
-      : ServerDialogue(admission, std::move(peer), QueuePairs{}) {}
+  // `ends`: as this side sees them.
+  ServerDialogue(Admission& admission, PeerIdentity peer, const ChannelEnds& ends);
 
   enum class Step {
     kChallenged,  // send challenge(), and give what the client answers
     kRefused,     // send welcome() and end; it has been counted
     kAdmitted,    // fill in the transport's parts of welcome(), Seal, send it
   };
+  // Asks now, rather than with the first frame, whether the client is to be turned away. True: send
+  // welcome() and end; it has been counted.
+  bool TurnedAway();
+
   // Judges the client's next frame, whatever is in it. Not after kRefused or kAdmitted.
   Step Take(std::span<const std::byte> frame);
 
+  // It has been sent a challenge, and owes the answer.
+  bool challenged() const { return challenged_; }
   const Hello& hello() const { return said_.hello; }
   const Challenge& challenge() const { return said_.challenge; }
   Welcome& welcome() { return welcome_; }
@@ -45,7 +44,8 @@ class ServerDialogue {
   // After kAdmitted. Puts the proof into welcome(), of which nothing may be changed afterwards.
   void Seal();
   AdmittedSession TakeSession() { return std::move(session_); }
-  // The transport cannot serve whom Admit has let in: welcome() is that refusal now.
+  // The transport cannot serve it, whoever it is, or does not wait for it any more: welcome() is
+  // that refusal now, and it has been counted.
   void Refuse(WelcomeStatus status, std::string_view why);
 
  private:
@@ -55,8 +55,8 @@ class ServerDialogue {
 
   Admission& admission_;
   PeerIdentity peer_;
-  QueuePairs queue_pairs_;
   Transcript said_;
+  bool let_begin_ = false;  // TurnedAway has been asked
   bool challenged_ = false;
   Welcome welcome_{};
   AdmittedSession session_;

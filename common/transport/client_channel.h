@@ -57,7 +57,7 @@ class ClientChannel {
   std::span<const std::byte> window() const { return window_; }
 
   // Where the region is mapped, not 0 once the server has ended the session: readers look at it
-  // beside the lifeline, since a session that was ended is not to read on. Never null; written once.
+  // beside the lifeline, since a session that was ended is not to read on. Never null.
   const uint32_t* ended() const { return ended_; }
 
   // Ok while the session lives; afterwards the first cause, for ever. Never blocks. Unavailable:

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "common/protocol/handshake.h"
 #include "common/transport/server_endpoint.h"
@@ -25,8 +28,30 @@ class FakeAdmission : public Admission {
       return MakeRefusal(WelcomeStatus::kFull, "no more sessions in this test");
     }
     ++live_[++last_session_];
-    return region_.MakeWelcome(last_session_, std::min(hello.credits_wanted, credits_),
-                               frame_bytes_);
+    Welcome welcome =
+        region_.MakeWelcome(last_session_, std::min(hello.credits_wanted, credits_), frame_bytes_);
+    if (role_ != Role::kNone) welcome.role = static_cast<uint32_t>(role_);
+    return welcome;
+  }
+
+  // Of sessions from now on.
+  void set_role(Role role) {
+    const std::lock_guard lock(mutex_);
+    role_ = role;
+  }
+
+  void NoteRefusal(const PeerIdentity& peer, const Hello&, std::string_view why) override {
+    const std::lock_guard lock(mutex_);
+    ++refused_;
+    refusals_.push_back(Refusal{peer, std::string(why)});
+  }
+  struct Refusal {
+    PeerIdentity peer;
+    std::string why;
+  };
+  std::vector<Refusal> refusals() const {
+    const std::lock_guard lock(mutex_);
+    return refusals_;
   }
 
   void Gone(uint64_t session_id) override {
@@ -68,6 +93,8 @@ class FakeAdmission : public Admission {
   size_t sessions_max_ = 1000;
   uint64_t last_session_ = 0;
   std::map<uint64_t, int> live_;
+  Role role_ = Role::kNone;  // kNone: as the region says
+  std::vector<Refusal> refusals_;
   size_t gone_ = 0;
   size_t refused_ = 0;
   size_t gone_twice_ = 0;

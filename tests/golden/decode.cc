@@ -195,6 +195,8 @@ Json DecodeChallengeAnswer(const Json& context, std::string_view bytes) {
     return ErrorOf(status);
   const std::string transport = context.at("transport").get<std::string>();
   said.transport = transport;
+  said.ends.client = FrameOf<ChannelEnd>(context, "client_end");
+  said.ends.server = FrameOf<ChannelEnd>(context, "server_end");
   said.hello = FrameOf<Hello>(context, "hello");
   said.challenge = FrameOf<Challenge>(context, "challenge");
   const Proof proof = ClientProof(context.at("secret").get<std::string>(), said);

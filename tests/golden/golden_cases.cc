@@ -295,6 +295,12 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
 
   Transcript said;
   said.transport = "rdma";
+  const uint8_t client_address[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2};
+  const uint8_t server_address[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1};
+  std::copy_n(client_address, 16, said.ends.client.address.begin());
+  std::copy_n(server_address, 16, said.ends.server.address.begin());
+  said.ends.client.queue_pair = 17;
+  said.ends.server.queue_pair = 18;
   said.hello = hello;
   said.challenge.magic = kChallengeMagic;
   said.challenge.client_queue_pair = 17;
@@ -316,6 +322,8 @@ void AddHandshake(std::vector<GoldenCase>& cases) {
                    "challenge_answer",
                    {{"transport", "rdma"},
                     {"secret", secret},
+                    {"client_end", absl::BytesToHexString(ToAbsl(BytesOf(said.ends.client)))},
+                    {"server_end", absl::BytesToHexString(ToAbsl(BytesOf(said.ends.server)))},
                     {"hello", absl::BytesToHexString(ToAbsl(BytesOf(said.hello)))},
                     {"challenge", absl::BytesToHexString(ToAbsl(BytesOf(said.challenge)))}},
                    {{"key_name", "app-2026-11"}, {"nonce", Repeated("5a")}, {"proved", true}},

@@ -288,7 +288,8 @@ def challenge(data, _):
 def challenge_answer(data, context):
     need(len(data) == 128 and data[0:8] == b"KVDCANSW", "length or magic")
     need(u64(data, 8) == 0 and not any(data[112:]), "reserved")
-    said = b"kvd client 1".ljust(16, b"\0") + context["transport"].encode("ascii").ljust(16, b"\0")
+    said = b"kvd client 2".ljust(16, b"\0") + context["transport"].encode("ascii").ljust(16, b"\0")
+    said += bytes.fromhex(context["client_end"]) + bytes.fromhex(context["server_end"])
     said += bytes.fromhex(context["hello"]) + bytes.fromhex(context["challenge"])
     said += data[:80] + bytes(32) + data[112:]
     proof = hmac.new(context["secret"].encode("ascii"), said, hashlib.sha256).digest()

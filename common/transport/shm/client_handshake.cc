@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,8 +22,10 @@
 #include "common/base/errno_status.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
+#include "common/base/user_namespace.h"
 #include "common/transport/sealed_memory.h"
 #include "common/transport/shm/default_path.h"
+#include "common/transport/shm/peer_credentials.h"
 #include "common/transport/shm/region_window.h"
 #include "common/transport/shm/unix_socket.h"
 
@@ -151,6 +154,15 @@ absl::StatusOr<MappedMemory> MapSession(const UniqueFd& fd, const SessionLayout&
   return MappedMemory::Map(options);
 }
 
+// A key that is right fails where the two sides do not see each other's user as it sees itself.
+absl::Status InNamespace(const absl::Status& refused) {
+  if (!absl::IsPermissionDenied(refused)) return refused;
+  return absl::PermissionDeniedError(
+      absl::StrCat(refused.message(),
+                   "; this process is in a user namespace of its own, and a key over shared memory "
+                   "needs kvd in the same one: run both in one, or connect by RDMA"));
+}
+
 }  // namespace
 
 absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& hello,
@@ -160,7 +172,12 @@ absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& 
   KVD_ASSIGN_OR_RETURN(admission.socket, MakeUnixSocket());
   const int fd = admission.socket.get();
   KVD_RETURN_IF_ERROR(ConnectSocket(fd, path, deadline_ns));
-  ClientDialogue dialogue("shm", hello, std::move(key));
+  const UserNamespace here = UserNamespace::OfThisProcess();
+  ChannelEnds ends;
+  ends.client.user = geteuid();
+  ends.server.user = PeerCredentialsOf(fd, here).user;
+  const bool has_key = key != nullptr;
+  ClientDialogue dialogue("shm", ends, hello, std::move(key));
   // A server that refuses at once may have closed already; its Welcome is there all the same.
   SendPacket(fd, std::as_bytes(std::span(&dialogue.hello(), 1)));
   std::optional<Packet> answer;
@@ -168,9 +185,11 @@ absl::StatusOr<ShmAdmission> ShmHandshake(const std::string& path, const Hello& 
     answer.emplace();
     std::byte frame[sizeof(Welcome) + 1];
     KVD_RETURN_IF_ERROR(AwaitAnswer(fd, path, deadline_ns, frame, *answer));
-    KVD_ASSIGN_OR_RETURN(const bool admitted,
-                         dialogue.Take(std::span(frame).first(answer->bytes)));
-    if (admitted) break;
+    const absl::StatusOr<bool> admitted = dialogue.Take(std::span(frame).first(answer->bytes));
+    if (!admitted.ok()) {
+      return has_key && !here.users.all_mapped ? InNamespace(admitted.status()) : admitted.status();
+    }
+    if (*admitted) break;
     SendPacket(fd, std::as_bytes(std::span(&dialogue.answer(), 1)));
   }
   Packet& packet = *answer;

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/sealed_memory.h"
+#include "common/transport/shm/descriptor_closer.h"
 
 namespace kvd {
 namespace {

@@ -24,11 +24,15 @@
 #include "common/base/string_view.h"
 #include "common/protocol/handshake.h"
 #include "common/transport/sealed_memory.h"
+#include "common/transport/shm/descriptor_reserve.h"
+#include "common/transport/shm/peer_credentials.h"
 #include "common/transport/shm/session_segment.h"
 #include "common/transport/shm/unix_socket.h"
 
 namespace kvd {
 namespace {
+
+constexpr std::string_view kNoDescriptors = "kvd has no descriptors left (ulimit -n)";
 
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
@@ -42,36 +46,15 @@ PeerSocket Accept(int listener) {
   return PeerSocket(UniqueFd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
 }
 
-// The other end's supplementary groups; none if the kernel does not say.
-std::vector<gid_t> GroupsOf(int socket) {
-  std::vector<gid_t> groups(64);
-  for (;;) {
-    socklen_t length = static_cast<socklen_t>(groups.size() * sizeof(gid_t));
-    const int error =
-        getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &length) == 0 ? 0 : errno;
-    const size_t count = error == 0 || error == ERANGE ? length / sizeof(gid_t) : 0;
-    const bool whole = error != ERANGE || count <= groups.size();
-    groups.resize(count);
-    if (whole) return groups;
-  }
-}
-
-PeerIdentity IdentityOf(int socket, const std::string& path) {
+PeerIdentity IdentityOf(int socket, const std::string& path, const UserNamespace& here) {
+  PeerCredentials credentials = PeerCredentialsOf(socket, here);
   PeerIdentity peer;
   peer.transport = "shm";
   peer.address = path;
-  ucred credentials{};
-  socklen_t length = sizeof(credentials);
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) {
-    peer.pid = credentials.pid;
-    peer.uid = credentials.uid;
-    peer.gid = credentials.gid;
-    peer.groups = GroupsOf(socket);
-    peer.groups.push_back(peer.gid);
-  } else {
-    peer.uid = static_cast<uid_t>(-1);  // nobody
-    peer.gid = static_cast<gid_t>(-1);
-  }
+  peer.pid = credentials.pid;
+  peer.uid = credentials.user;
+  peer.gid = credentials.group;
+  peer.groups = std::move(credentials.groups);
   return peer;
 }
 
@@ -145,11 +128,9 @@ void ShmAcceptor::Watch(int fd) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
 }
 
-void ShmAcceptor::Refuse(int socket, WelcomeStatus status, std::string_view why) {
-  // Before the client can know.
-  options_.admission->CountRefusal();
-  const Welcome refusal = MakeRefusal(status, why);
-  SendPacket(socket, std::as_bytes(std::span(&refusal, 1)));
+void ShmAcceptor::Refuse(Handshake& handshake, WelcomeStatus status, std::string_view why) {
+  handshake.dialogue->Refuse(status, why);  // counted before the client can know
+  SendPacket(handshake.socket.get(), std::as_bytes(std::span(&handshake.dialogue->welcome(), 1)));
 }
 
 // Answers the oldest half-open client if it has spoken by now, and otherwise refuses it. False: it
@@ -159,7 +140,7 @@ bool ShmAcceptor::GiveUpOldest(WelcomeStatus status, std::string_view why) {
   const size_t before = handshakes_.size();
   Answer(fd);
   if (handshakes_.size() < before) return false;
-  Refuse(fd, status, why);
+  Refuse(handshakes_.front(), status, why);
   // The socket may be closed later than it goes (descriptor_closer.h).
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   handshakes_.pop_front();
@@ -173,8 +154,8 @@ void ShmAcceptor::Run() {
     for (int i = 0; i < count; ++i) {
       const int fd = ready[i].data.fd;
       if (fd == stop_.get()) {
-        for (const Handshake& handshake : handshakes_) {
-          Refuse(handshake.socket.get(), WelcomeStatus::kShuttingDown, "kvd is shutting down");
+        for (Handshake& handshake : handshakes_) {
+          Refuse(handshake, WelcomeStatus::kShuttingDown, "kvd is shutting down");
         }
         return;
       }
@@ -206,15 +187,32 @@ void ShmAcceptor::AcceptSome() {
       if (errno != EAGAIN) PauseAccepting();  // EMFILE, ENFILE, ENOMEM
       return;
     }
-    const int fd = socket.get();
     try {
-      handshakes_.push_back(Handshake{std::move(socket), NowNs() + kHandshakeNs});
+      Begin(std::move(socket));
     } catch (const std::bad_alloc&) {
       return PauseAccepting();  // and this client sees the end of its connection
     }
-    Watch(fd);
-    Answer(fd);  // it may have spoken already
   }
+}
+
+void ShmAcceptor::Begin(PeerSocket socket) {
+  const int fd = socket.get();
+  PeerIdentity peer = IdentityOf(fd, options_.path, here_);
+  ChannelEnds ends;
+  ends.client.user = peer.uid;
+  ends.server.user = geteuid();
+  const bool is_owner = peer.uid == geteuid() || peer.uid == 0;
+  Handshake handshake{std::move(socket), NowNs() + kHandshakeNs,
+                      std::make_unique<ServerDialogue>(*options_.admission, std::move(peer), ends)};
+  if (!is_owner && IsOfTheReserve(fd))
+    return Refuse(handshake, WelcomeStatus::kFull, kNoDescriptors);
+  if (handshake.dialogue->TurnedAway()) {
+    SendPacket(fd, std::as_bytes(std::span(&handshake.dialogue->welcome(), 1)));
+    return;
+  }
+  handshakes_.push_back(std::move(handshake));
+  Watch(fd);
+  Answer(fd);  // it may have spoken already
 }
 
 // False: nobody can be accepted now. An honest client says Hello as soon as it gets the processor,
@@ -246,7 +244,10 @@ void ShmAcceptor::PauseAccepting() {
   spare_.Reset();
   PeerSocket socket = Accept(listener_.get());
   if (socket.valid()) {
-    Refuse(socket.get(), WelcomeStatus::kFull, "kvd has no descriptors left (ulimit -n)");
+    options_.admission->NoteRefusal(IdentityOf(socket.get(), options_.path, here_), Hello{},
+                                    kNoDescriptors);
+    const Welcome refusal = MakeRefusal(WelcomeStatus::kFull, kNoDescriptors);
+    SendPacket(socket.get(), std::as_bytes(std::span(&refusal, 1)));
   }
   socket.Reset();
   spare_.Reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -262,7 +263,9 @@ void ShmAcceptor::ResumeAccepting() {
 void ShmAcceptor::DropLate() {
   const int64_t now_ns = NowNs();
   while (!handshakes_.empty() && handshakes_.front().deadline_ns <= now_ns) {
-    GiveUpOldest(WelcomeStatus::kTooLate, "no hello within 2 s");
+    GiveUpOldest(WelcomeStatus::kTooLate, handshakes_.front().dialogue->challenged()
+                                              ? "no answer to the challenge within 2 s"
+                                              : "no hello within 2 s");
   }
 }
 
@@ -271,7 +274,7 @@ void ShmAcceptor::Answer(int fd) {
                                   [fd](const Handshake& h) { return h.socket.get() == fd; });
   if (found == handshakes_.end()) return;      // made room for another in this round
   if (DescriptorsToClose() >= 2 * quarter_) {  // it may bring hundreds more
-    Refuse(fd, WelcomeStatus::kFull, "kvd has too many descriptors to close");
+    Refuse(*found, WelcomeStatus::kFull, "kvd has too many descriptors to close");
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     handshakes_.erase(found);
     return;
@@ -287,7 +290,7 @@ void ShmAcceptor::Answer(int fd) {
     try {
       if (!Hear(*found, std::span(frame).first(packet.bytes))) return;
     } catch (const std::bad_alloc&) {
-      if (found->socket.valid()) Refuse(fd, WelcomeStatus::kInternal, "kvd is out of memory");
+      if (found->socket.valid()) Refuse(*found, WelcomeStatus::kInternal, "kvd is out of memory");
     }
   }
   if (found->socket.valid()) epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
@@ -296,10 +299,6 @@ void ShmAcceptor::Answer(int fd) {
 
 bool ShmAcceptor::Hear(Handshake& handshake, std::span<const std::byte> frame) {
   const int fd = handshake.socket.get();
-  if (handshake.dialogue == nullptr) {
-    handshake.dialogue =
-        std::make_unique<ServerDialogue>(*options_.admission, IdentityOf(fd, options_.path));
-  }
   ServerDialogue& dialogue = *handshake.dialogue;
   switch (dialogue.Take(frame)) {
     case ServerDialogue::Step::kChallenged:

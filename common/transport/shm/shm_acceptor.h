@@ -15,6 +15,7 @@
 #include "common/admission/admission.h"
 #include "common/admission/server_dialogue.h"
 #include "common/base/unique_fd.h"
+#include "common/base/user_namespace.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/shm_server_endpoint.h"
@@ -31,7 +32,7 @@ class ShmAcceptor {
   static constexpr size_t kHandshakesMax = 512;
   static constexpr int64_t kGraceNs = 100'000'000;
   static constexpr size_t kAcceptedPerRound = 16;         // then those that speak are answered
-  static constexpr int64_t kHandshakeNs = 2'000'000'000;  // for a client's Hello to arrive
+  static constexpr int64_t kHandshakeNs = 2'000'000'000;  // for all that a client has to say
   static constexpr int64_t kPauseNs = 100'000'000;  // before accepting again without descriptors
   static constexpr int64_t kCloserNs = 2'000'000;   // or while too many are yet to be closed
 
@@ -55,7 +56,7 @@ class ShmAcceptor {
   struct Handshake {
     PeerSocket socket;
     int64_t deadline_ns;
-    std::unique_ptr<ServerDialogue> dialogue = nullptr;  // null: it has said nothing yet
+    std::unique_ptr<ServerDialogue> dialogue;
   };
 
   ShmAcceptor(Options options, UniqueFd listener, UniqueFd epoll, UniqueFd stop);
@@ -63,9 +64,10 @@ class ShmAcceptor {
   void Run();
   int WaitMs() const;
   void Watch(int fd);
-  void Refuse(int socket, WelcomeStatus status, std::string_view why);
+  static void Refuse(Handshake& handshake, WelcomeStatus status, std::string_view why);
   bool GiveUpOldest(WelcomeStatus status, std::string_view why);
   void AcceptSome();
+  void Begin(PeerSocket socket);
   bool MakeRoom();
   void StopListening(int64_t until_ns);
   void PauseAccepting();
@@ -84,7 +86,8 @@ class ShmAcceptor {
   UniqueFd stop_;
   UniqueFd spare_;  // given up for a moment to refuse a client when there are no other descriptors
   std::list<Handshake> handshakes_;  // oldest first
-  const size_t quarter_;             // of the descriptors that this process may have
+  const UserNamespace here_ = UserNamespace::OfThisProcess();
+  const size_t quarter_;  // of the descriptors that this process may have
   const size_t handshakes_max_;
   int64_t resume_at_ns_ = 0;       // not 0: not accepting until then,
   bool resume_with_room_ = false;  // or until a handshake has ended

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/transport/shm/descriptor_reserve.h"
 #include "common/transport/shm/unix_socket.h"
 
 namespace kvd {
@@ -88,6 +89,10 @@ absl::Status ShmServerChannel::ReadSocket(uint32_t wanted_segment) {
           absl::StrCat("a packet of ", packet.bytes, " bytes that is no message"));
     }
     if (packet.fds_lost && packet.fd_count == 0) continue;  // we are out of descriptors
+    // Whoever may only read has nothing that would be pulled: its descriptors would be a burden.
+    if (accepted_.role == Role::kRead) continue;
+    // Others keep no buffer where descriptors run out, as if it had not arrived.
+    if (packet.fd_count == 1 && IsOfTheReserve(packet.fds[0].get())) continue;
     SegmentNotice notice;
     std::memcpy(&notice, bytes, sizeof(notice));
     KVD_RETURN_IF_ERROR(segments_.Apply(notice, packet.fds[0]));

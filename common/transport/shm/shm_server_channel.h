@@ -5,9 +5,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/admission/admitted_session.h"
 #include "common/base/mapped_memory.h"
 #include "common/layout/hello.h"
-#include "common/admission/admitted_session.h"
 #include "common/transport/server_endpoint.h"
 #include "common/transport/shm/descriptor_closer.h"
 #include "common/transport/shm/peer_segments.h"

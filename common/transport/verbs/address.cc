@@ -67,6 +67,19 @@ absl::StatusOr<std::vector<SocketAddress>> Resolve(const HostPort& host_port, bo
   return addresses;
 }
 
+std::array<uint8_t, 16> HostBytes(const sockaddr* address) {
+  std::array<uint8_t, 16> bytes{};
+  if (address->sa_family == AF_INET6) {
+    const auto* at = reinterpret_cast<const sockaddr_in6*>(address);
+    std::memcpy(bytes.data(), &at->sin6_addr, bytes.size());
+  } else if (address->sa_family == AF_INET) {
+    const auto* at = reinterpret_cast<const sockaddr_in*>(address);
+    bytes[10] = bytes[11] = 0xff;
+    std::memcpy(bytes.data() + 12, &at->sin_addr, sizeof(at->sin_addr));
+  }
+  return bytes;
+}
+
 std::string ToText(const sockaddr* address) {
   char host[NI_MAXHOST];
   char port[NI_MAXSERV];

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,9 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 // All addresses of a host, best first. `passive`: to listen on. May block on a name server.
 // NotFound, Unavailable.
 absl::StatusOr<std::vector<SocketAddress>> Resolve(const HostPort& host_port, bool passive);
+
+// Of an IPv6 address, or an IPv4 one mapped into IPv6; zeroes of anything else.
+std::array<uint8_t, 16> HostBytes(const sockaddr* address);
 
 // "10.0.0.1:7711", "[fe80::1%eth0]:7711".
 std::string ToText(const sockaddr* address);

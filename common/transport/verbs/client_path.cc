@@ -143,6 +143,8 @@ absl::StatusOr<ClientPath> ConnectTo(const SocketAddress& to, const VerbsTarget&
     KVD_RETURN_IF_ERROR(path.qp->ConnectByCm(id.get(), path.depth));
     if (rdma_establish(id.get()) != 0) return ErrnoStatus(absl::StrCat("connecting to ", where));
   }
+  path.ends.client.address = HostBytes(rdma_get_local_addr(id.get()));
+  path.ends.server.address = HostBytes(rdma_get_peer_addr(id.get()));
   path.name = absl::StrCat(where, " by ", path.pd->context()->name());
   path.id = std::move(id);
   return path;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/admission/proof.h"
 #include "common/base/unique_fd.h"
 #include "common/layout/hello.h"
 #include "common/transport/verbs/cm_id.h"
@@ -27,6 +28,7 @@ struct ClientPath {
   ReadDepth depth;  // as both sides agreed
   uint32_t mtu_bytes = 0;
   uint32_t credits = 0;  // that the queues were sized for
+  ChannelEnds ends;      // but for the queue pairs' numbers
   std::string name;      // "10.0.0.2:7711 by mlx5_0"
 };
 

@@ -148,6 +148,7 @@ absl::StatusOr<ClientPath> ExchangeWith(const SocketAddress& to, const VerbsTarg
   path.depth = Negotiate(path.limits.depth, peer.initiator, peer.responder);
   path.mtu_bytes = MtuBytes(static_cast<ibv_mtu>(std::min(mine.mtu, peer.mtu)));
   KVD_RETURN_IF_ERROR(ConnectByHand(*path.qp, end, mine, peer, path.depth));
+  path.ends = {.client = EndOf(mine), .server = EndOf(peer)};
   path.socket = std::move(socket);
   path.name = absl::StrCat(where, " by ", device.first);
   return path;

@@ -40,9 +40,10 @@ absl::Status RcClientChannel::SayHello(const Hello& hello, std::shared_ptr<const
   KVD_ASSIGN_OR_RETURN(hello_page_,
                        RegisteredPages::Create(path_.pd, 4096, IBV_ACCESS_LOCAL_WRITE));
   message_bytes_ = kGreetingBytes;
-  ClientDialogue dialogue("rdma", hello, std::move(key));
-  const uint32_t server = path_.qp->PeerNumber();
-  dialogue.SetQueuePairs(server == 0 ? 0 : path_.qp->number(), server);
+  ChannelEnds ends = path_.ends;
+  ends.server.queue_pair = path_.qp->PeerNumber();
+  ends.client.queue_pair = ends.server.queue_pair == 0 ? 0 : path_.qp->number();
+  ClientDialogue dialogue("rdma", ends, hello, std::move(key));
   KVD_RETURN_IF_ERROR(Tell(MessageKind::kHello, std::as_bytes(std::span(&dialogue.hello(), 1))));
   for (;;) {
     KVD_RETURN_IF_ERROR(AwaitAnswer(deadline_ns));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -65,6 +66,13 @@ absl::StatusOr<ExchangeData> DescribeEnd(const RdmaContext& context, uint8_t por
   data.gid_type = static_cast<uint8_t>(entry.gid_type);
   std::memcpy(data.gid, gid.gid.raw, sizeof(data.gid));
   return data;
+}
+
+ChannelEnd EndOf(const ExchangeData& side) {
+  ChannelEnd end;
+  std::copy(std::begin(side.gid), std::end(side.gid), end.address.begin());
+  end.lid = side.lid;
+  return end;
 }
 
 absl::Status ParseExchange(std::span<const std::byte> bytes, bool is_answer, ExchangeData& data) {

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/admission/proof.h"
 #include "common/layout/hello.h"
 #include "common/transport/verbs/limits.h"
 #include "common/transport/verbs/queue_pair.h"
@@ -62,6 +63,9 @@ struct LocalEnd {
 absl::StatusOr<ExchangeData> DescribeEnd(const RdmaContext& context, uint8_t port, int gid_index,
                                          const sockaddr* local, const QueuePair& qp,
                                          const ReadDepth& depth, LocalEnd& end);
+
+// For the proof of a key: where packets of that side come from and go to.
+ChannelEnd EndOf(const ExchangeData& side);
 
 // Judges what the peer said. InvalidArgument, FailedPrecondition (version); for an answer also what
 // its status says.

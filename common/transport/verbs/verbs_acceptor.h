@@ -75,6 +75,7 @@ class VerbsAcceptor final : public ConnectionOwner {
     std::shared_ptr<QueuePair> qp;
     VerbsServerEndpoint* endpoint = nullptr;
     std::string address;
+    ChannelEnds ends;  // but for the queue pairs' numbers
     std::unique_ptr<ServerDialogue> dialogue = nullptr;  // null: it has said nothing yet
     uint32_t queue_credits = 0;
     int64_t deadline_ns = 0;  // 0: its hello has come

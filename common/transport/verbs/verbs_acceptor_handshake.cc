@@ -59,6 +59,8 @@ absl::Status VerbsAcceptor::Accept(const CmEvent& event, CmId& id) {
       Negotiate(options_.limits.depth, event.responder_resources, event.initiator_depth);
   Connection connection;
   connection.address = ToText(rdma_get_peer_addr(id.get()));
+  connection.ends.client.address = HostBytes(rdma_get_peer_addr(id.get()));
+  connection.ends.server.address = HostBytes(rdma_get_local_addr(id.get()));
   const auto bring_up = [&](QueuePair& qp) -> absl::Status {
     KVD_RETURN_IF_ERROR(qp.InitByCm(id.get()));
     return qp.ConnectByCm(id.get(), depth);
@@ -145,11 +147,10 @@ void VerbsAcceptor::Greet(ChannelId channel, std::span<const std::byte> message)
     peer.address = connection.address;
     peer.uid = static_cast<uid_t>(-1);  // nobody of this host
     peer.gid = static_cast<gid_t>(-1);
-    const uint32_t client = connection.qp->PeerNumber();
-    connection.dialogue = std::make_unique<ServerDialogue>(
-        *admission_, std::move(peer),
-        ServerDialogue::QueuePairs{.client = client,
-                                   .server = client == 0 ? 0 : connection.qp->number()});
+    ChannelEnds ends = connection.ends;
+    ends.client.queue_pair = connection.qp->PeerNumber();
+    ends.server.queue_pair = ends.client.queue_pair == 0 ? 0 : connection.qp->number();
+    connection.dialogue = std::make_unique<ServerDialogue>(*admission_, std::move(peer), ends);
   }
   ServerDialogue& dialogue = *connection.dialogue;
   const ServerDialogue::Step step = dialogue.Take(message);

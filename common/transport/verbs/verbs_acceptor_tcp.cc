@@ -180,6 +180,7 @@ absl::Status VerbsAcceptor::Exchange(UniqueFd& socket, std::span<const std::byte
   KVD_ASSIGN_OR_RETURN(const ChannelId channel,
                        Open(peer.credits_wanted, depth, bring_up, std::move(connection)));
   Connection& opened = connections_.at(channel);
+  opened.ends = {.client = EndOf(peer), .server = EndOf(mine)};
   opened.socket = std::move(socket);
   Watch(tcp_epoll_.get(), opened.socket.get(), static_cast<uint64_t>(channel));
   if (send(opened.socket.get(), &mine, sizeof(mine), MSG_NOSIGNAL) != sizeof(mine)) {

@@ -119,6 +119,18 @@ TEST_CASE("Key file: only its owner may use it, and it has to say something") {
   const auto empty = LoadAccessRules(Written(dir, "# nobody yet\n"));
   KVD_REQUIRE_CODE(empty, kInvalidArgument);
   CHECK_THAT(MessageOf(empty.status()), Contains("lets nobody in"));
+  // Where it replaces another it takes the last away.
+  const auto none_left = ReloadAccessRules(dir.Join("keys"));
+  KVD_REQUIRE_OK(none_left);
+  CHECK((none_left->keys.empty() && none_left->peers.empty()));
+  KVD_REQUIRE_CODE(ReloadAccessRules(Written(dir, "key app\n")), kInvalidArgument);
+  KVD_REQUIRE_CODE(ReloadAccessRules(dir.Join("none")), kNotFound);
+  // The number that stands for whom nobody knows is no one's.
+  for (const char* kind : {"user", "group"}) {
+    const auto nobody = LoadAccessRules(Written(dir, std::string(kind) + " 4294967295 read\n"));
+    KVD_REQUIRE_CODE(nobody, kInvalidArgument);
+    CHECK_THAT(MessageOf(nobody.status()), Contains("has that number"));
+  }
   KVD_REQUIRE_CODE(LoadAccessRules(dir.Join("none")), kNotFound);
   KVD_REQUIRE_CODE(LoadAccessRules(dir.path()), kInvalidArgument);  // a directory
   const auto longest = LoadAccessRules(Written(dir, std::string(kAccessFileBytesMax + 1, '\n')));

@@ -9,6 +9,7 @@
 #include "common/admission/client_dialogue.h"
 #include "common/admission/server_dialogue.h"
 #include "common/base/random.h"
+#include "common/base/user_namespace.h"
 #include "common/layout/frames.h"
 #include "common/protocol/handshake.h"
 #include "tests/support/status_testing.h"
@@ -89,6 +90,27 @@ PeerIdentity Over(const std::string& transport) {
   return peer;
 }
 
+ChannelEnds QueuePairs(uint32_t client, uint32_t server) {
+  ChannelEnds ends;
+  ends.client.queue_pair = client;
+  ends.server.queue_pair = server;
+  return ends;
+}
+
+ChannelEnds Users(uint32_t client, uint32_t server) {
+  ChannelEnds ends;
+  ends.client.user = client;
+  ends.server.user = server;
+  return ends;
+}
+
+ChannelEnds Hosts(uint8_t client, uint8_t server) {
+  ChannelEnds ends;
+  ends.client.address.back() = client;
+  ends.server.address.back() = server;
+  return ends;
+}
+
 template <typename Frame>
 std::span<const std::byte> Bytes(const Frame& frame) {
   return std::as_bytes(std::span(&frame, 1));
@@ -110,8 +132,8 @@ absl::StatusOr<bool> Shake(ClientDialogue& client, ServerDialogue& server) {
 
 TEST_CASE("Dialogue: without keys on either side there is no challenge") {
   Gate gate({});
-  ClientDialogue client("shm", SomeHello(), nullptr);
-  ServerDialogue server(gate, Over("shm"));
+  ClientDialogue client("shm", {}, SomeHello(), nullptr);
+  ServerDialogue server(gate, Over("shm"), {});
   CHECK(*Shake(client, server));
   CHECK(client.welcome().role == static_cast<uint32_t>(Role::kReadWrite));
   CHECK(gate.live == 1);
@@ -121,9 +143,8 @@ TEST_CASE("Dialogue: with the key the client is in, in the key's role, over any 
   for (const char* transport : {"shm", "rdma"}) {
     for (const AccessKey& key : {kApp, kOps}) {
       Gate gate({kApp, kOps});
-      ClientDialogue client(transport, SomeHello(), Key(key));
-      client.SetQueuePairs(3, 4);
-      ServerDialogue server(gate, Over(transport), {.client = 3, .server = 4});
+      ClientDialogue client(transport, QueuePairs(3, 4), SomeHello(), Key(key));
+      ServerDialogue server(gate, Over(transport), QueuePairs(3, 4));
       CHECK(*Shake(client, server));
       CHECK(server.peer().key->name == key.name);
       CHECK(client.welcome().role == static_cast<uint32_t>(key.role));
@@ -139,8 +160,8 @@ TEST_CASE("Dialogue: a wrong secret and a key that is not there are refused in t
   for (const AccessKey& key : {AccessKey{"app", Role::kRead, "sixteen bytes.,."},
                                AccessKey{"unknown", Role::kRead, "sixteen bytes..."}}) {
     Gate gate({kApp, kOps});
-    ClientDialogue client("shm", SomeHello(), Key(key));
-    ServerDialogue server(gate, Over("shm"));
+    ClientDialogue client("shm", {}, SomeHello(), Key(key));
+    ServerDialogue server(gate, Over("shm"), {});
     const absl::StatusOr<bool> admitted = Shake(client, server);
     KVD_REQUIRE_CODE(admitted, kPermissionDenied);
     CHECK(gate.live == 0);
@@ -158,16 +179,16 @@ TEST_CASE("Dialogue: a wrong secret and a key that is not there are refused in t
 
 TEST_CASE("Dialogue: a client without a key is refused by a server that wants one") {
   Gate gate({kApp});
-  ClientDialogue client("rdma", SomeHello(), nullptr);
-  ServerDialogue server(gate, Over("rdma"));
+  ClientDialogue client("rdma", {}, SomeHello(), nullptr);
+  ServerDialogue server(gate, Over("rdma"), {});
   KVD_REQUIRE_CODE(Shake(client, server), kPermissionDenied);
   CHECK(gate.refusals == 1);
 }
 
 TEST_CASE("Dialogue: a client with a key does not talk to a server that asks for none") {
   Gate gate({});
-  ClientDialogue client("shm", SomeHello(), Key(kApp));
-  ServerDialogue server(gate, Over("shm"));
+  ClientDialogue client("shm", {}, SomeHello(), Key(kApp));
+  ServerDialogue server(gate, Over("shm"), {});
   const absl::StatusOr<bool> admitted = Shake(client, server);
   KVD_REQUIRE_CODE(admitted, kPermissionDenied);
   CHECK_THAT(MessageOf(admitted.status()), Contains("without --keys"));
@@ -176,8 +197,8 @@ TEST_CASE("Dialogue: a client with a key does not talk to a server that asks for
 TEST_CASE("Dialogue: a server that does not have the key is found out") {
   // It knows the name, and lets in whoever comes.
   Gate real({kApp});
-  ClientDialogue client("shm", SomeHello(), Key(kApp));
-  ServerDialogue server(real, Over("shm"));
+  ClientDialogue client("shm", {}, SomeHello(), Key(kApp));
+  ServerDialogue server(real, Over("shm"), {});
   REQUIRE(server.Take(Bytes(client.hello())) == Step::kChallenged);
   REQUIRE_FALSE(*client.Take(Bytes(server.challenge())));
   REQUIRE(server.Take(Bytes(client.answer())) == Step::kAdmitted);
@@ -194,38 +215,35 @@ TEST_CASE("Dialogue: a server that does not have the key is found out") {
 
 TEST_CASE("Dialogue: an answer is good for one challenge, one connection and one transport only") {
   Gate gate({kApp});
-  ClientDialogue client("rdma", SomeHello(), Key(kApp));
-  client.SetQueuePairs(3, 4);
-  ServerDialogue first(gate, Over("rdma"), {.client = 3, .server = 4});
+  ClientDialogue client("rdma", QueuePairs(3, 4), SomeHello(), Key(kApp));
+  ServerDialogue first(gate, Over("rdma"), QueuePairs(3, 4));
   REQUIRE(first.Take(Bytes(client.hello())) == Step::kChallenged);
   REQUIRE_FALSE(*client.Take(Bytes(first.challenge())));
   const ChallengeAnswer recorded = client.answer();
 
-  ServerDialogue again(gate, Over("rdma"), {.client = 3, .server = 4});
+  ServerDialogue again(gate, Over("rdma"), QueuePairs(3, 4));
   REQUIRE(again.Take(Bytes(client.hello())) == Step::kChallenged);
   CHECK(again.Take(Bytes(recorded)) == Step::kRefused);
 
   // The same challenge, passed on by somebody between.
-  ClientDialogue victim("rdma", SomeHello(), Key(kApp));
-  victim.SetQueuePairs(5, 6);
-  ServerDialogue third(gate, Over("rdma"), {.client = 7, .server = 8});
+  ClientDialogue victim("rdma", QueuePairs(5, 6), SomeHello(), Key(kApp));
+  ServerDialogue third(gate, Over("rdma"), QueuePairs(7, 8));
   REQUIRE(third.Take(Bytes(victim.hello())) == Step::kChallenged);
   KVD_REQUIRE_CODE(victim.Take(Bytes(third.challenge())), kPermissionDenied);
   Challenge forged = third.challenge();
   forged.client_queue_pair = 5;
   forged.server_queue_pair = 6;
-  ClientDialogue deceived("rdma", SomeHello(), Key(kApp));
-  deceived.SetQueuePairs(5, 6);
+  ClientDialogue deceived("rdma", QueuePairs(5, 6), SomeHello(), Key(kApp));
   REQUIRE_FALSE(*deceived.Take(Bytes(forged)));
   CHECK(third.Take(Bytes(deceived.answer())) == Step::kRefused);
 
-  ClientDialogue over_shm("shm", SomeHello(), Key(kApp));
-  ServerDialogue over_rdma(gate, Over("rdma"));
+  ClientDialogue over_shm("shm", {}, SomeHello(), Key(kApp));
+  ServerDialogue over_rdma(gate, Over("rdma"), {});
   KVD_REQUIRE_CODE(Shake(over_shm, over_rdma), kPermissionDenied);
 
   // And an answer that somebody gives for another client.
-  ClientDialogue other("rdma", SomeHello(), Key(kApp));
-  ServerDialogue server(gate, Over("rdma"));
+  ClientDialogue other("rdma", {}, SomeHello(), Key(kApp));
+  ServerDialogue server(gate, Over("rdma"), {});
   Hello changed = other.hello();
   changed.client_id ^= 1;
   REQUIRE(server.Take(Bytes(changed)) == Step::kChallenged);
@@ -234,12 +252,76 @@ TEST_CASE("Dialogue: an answer is good for one challenge, one connection and one
   CHECK(gate.live == 0);
 }
 
+TEST_CASE("Dialogue: one who stands between and passes everything on gets nobody in") {
+  struct Case {
+    const char* transport;
+    ChannelEnds as_the_client_sees;
+    ChannelEnds as_the_server_sees;
+  };
+  // The one between has user 5, or address 5.
+  for (const Case& relayed :
+       {Case{"shm", Users(1, 5), Users(5, 0)}, Case{"shm", Users(1, 5), Users(1, 0)},
+        Case{"shm", Users(1, 0), Users(5, 0)}, Case{"rdma", Hosts(1, 5), Hosts(5, 2)},
+        Case{"rdma", Hosts(1, 5), Hosts(1, 2)}, Case{"rdma", Hosts(1, 2), Hosts(5, 2)}}) {
+    Gate gate({kApp});
+    ClientDialogue client(relayed.transport, relayed.as_the_client_sees, SomeHello(), Key(kApp));
+    ServerDialogue server(gate, Over(relayed.transport), relayed.as_the_server_sees);
+    KVD_REQUIRE_CODE(Shake(client, server), kPermissionDenied);
+    CHECK(gate.live == 0);
+    CHECK(gate.refusals == 1);
+    // Nor is a server believed that is not where the client sees it.
+    ServerDialogue honest(gate, Over(relayed.transport), relayed.as_the_client_sees);
+    ClientDialogue other(relayed.transport, relayed.as_the_client_sees, SomeHello(), Key(kApp));
+    CHECK(*Shake(other, honest));
+  }
+}
+
+TEST_CASE("Dialogue: over shared memory nobody proves a key whose user means nothing to kvd") {
+  Gate gate({kApp});
+  ClientDialogue client("shm", Users(kNoId, 0), SomeHello(), Key(kApp));
+  ServerDialogue server(gate, Over("shm"), Users(kNoId, 0));
+  const absl::StatusOr<bool> admitted = Shake(client, server);
+  KVD_REQUIRE_CODE(admitted, kPermissionDenied);
+  CHECK_THAT(MessageOf(admitted.status()), Contains("another user namespace"));
+  CHECK(gate.live == 0);
+}
+
+TEST_CASE("Dialogue: who is turned away is so once, whether it has spoken or not") {
+  struct Full final : Admission {
+    std::optional<std::string> TurnAway(const PeerIdentity&) override {
+      ++asked;
+      return asked > 2 ? std::optional<std::string>("too many of these") : std::nullopt;
+    }
+    Welcome Admit(const PeerIdentity&, const Hello&) override {
+      return MakeRefusal(WelcomeStatus::kNotAdmitted, "nobody");
+    }
+    void Gone(uint64_t) override {}
+    void CountRefusal() override { ++refusals; }
+    int asked = 0;
+    int refusals = 0;
+  } full;
+  ServerDialogue first(full, Over("shm"), {});
+  CHECK_FALSE(first.TurnedAway());
+  CHECK(first.Take(Bytes(SomeHello())) == Step::kRefused);
+  CHECK(full.asked == 1);
+  ServerDialogue second(full, Over("rdma"), {});
+  CHECK(second.Take(Bytes(SomeHello())) == Step::kRefused);
+  CHECK(full.asked == 2);
+  CHECK(full.refusals == 0);  // Admit's own affair
+  for (const bool has_spoken : {false, true}) {
+    ServerDialogue other(full, Over("shm"), {});
+    CHECK((has_spoken ? other.Take(Bytes(SomeHello())) == Step::kRefused : other.TurnedAway()));
+    CHECK(std::string(other.welcome().text) == "too many of these");
+  }
+  CHECK(full.refusals == 2);
+}
+
 TEST_CASE("Dialogue: frames that are cut, too long or spoiled are refused and get nobody in") {
   Random random(Seed());
   for (int i = 0; i < 3000; ++i) {
     Gate gate({kApp});
-    ClientDialogue client("shm", SomeHello(), Key(kApp));
-    ServerDialogue server(gate, Over("shm"));
+    ClientDialogue client("shm", {}, SomeHello(), Key(kApp));
+    ServerDialogue server(gate, Over("shm"), {});
     REQUIRE(server.Take(Bytes(client.hello())) == Step::kChallenged);
     std::vector<std::byte> challenge(Bytes(server.challenge()).begin(),
                                      Bytes(server.challenge()).end());
@@ -262,7 +344,7 @@ TEST_CASE("Dialogue: frames that are cut, too long or spoiled are refused and ge
     CHECK(gate.live == 0);
     CHECK(gate.refusals == 1);
 
-    ClientDialogue other("shm", SomeHello(), Key(kApp));
+    ClientDialogue other("shm", {}, SomeHello(), Key(kApp));
     spoil(challenge);
     // Of a nonce no client can say what it should be.
     const absl::StatusOr<bool> taken = other.Take(challenge);
@@ -272,18 +354,18 @@ TEST_CASE("Dialogue: frames that are cut, too long or spoiled are refused and ge
 
 TEST_CASE("Dialogue: a challenge that nobody asked for, or a second one, is the server's fault") {
   Gate gate({kApp});
-  ClientDialogue client("shm", SomeHello(), Key(kApp));
-  ServerDialogue server(gate, Over("shm"));
+  ClientDialogue client("shm", {}, SomeHello(), Key(kApp));
+  ServerDialogue server(gate, Over("shm"), {});
   REQUIRE(server.Take(Bytes(client.hello())) == Step::kChallenged);
   REQUIRE_FALSE(*client.Take(Bytes(server.challenge())));
   KVD_REQUIRE_CODE(client.Take(Bytes(server.challenge())), kDataLoss);
-  ClientDialogue keyless("shm", SomeHello(), nullptr);
+  ClientDialogue keyless("shm", {}, SomeHello(), nullptr);
   KVD_REQUIRE_CODE(keyless.Take(Bytes(server.challenge())), kDataLoss);
 }
 
 TEST_CASE("Dialogue: who is let in and cannot be served gives the session back, and is told why") {
   Gate gate({});
-  ServerDialogue server(gate, Over("shm"));
+  ServerDialogue server(gate, Over("shm"), {});
   REQUIRE(server.Take(Bytes(SomeHello())) == Step::kAdmitted);
   server.TakeSession();
   server.Refuse(WelcomeStatus::kFull, "no descriptors");

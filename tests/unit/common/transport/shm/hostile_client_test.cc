@@ -1,8 +1,10 @@
 // Whatever a client does to its socket and its memory, the server ends at most that client, says
 // why, gives everything back, and goes on serving the others.
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -12,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <thread>
@@ -79,6 +82,13 @@ UniqueFd Memfd(uint64_t bytes, int seals) {
   REQUIRE(ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0);
   REQUIRE(fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
   return fd;
+}
+
+// Of what this end sent and the other has not read.
+int UnreadBytes(int socket) {
+  int bytes = 0;
+  REQUIRE(ioctl(socket, SIOCOUTQ, &bytes) == 0);
+  return bytes;
 }
 
 SegmentNotice Register(uint32_t id, uint64_t length) {
@@ -254,6 +264,41 @@ TEST_CASE("Hostile client: absurd segments end its session, with the reason") {
   rig.CheckAllGone();
 }
 
+TEST_CASE("Hostile client: one that may only read leaves no buffers with the server") {
+  HostileRig rig;
+  // By both ends, which are in this process; the test itself has one.
+  const auto open_memory = [] {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      count += std::filesystem::read_symlink(entry, gone).string().starts_with("/memfd:hostile");
+    }
+    return count;
+  };
+  const UniqueFd memory = Memfd(4096, F_SEAL_SHRINK | F_SEAL_GROW);
+  const int fds[] = {memory.get()};
+  for (const Role role : {Role::kReadWrite, Role::kRead}) {
+    rig.admission.set_role(role);
+    RawShmClient client(rig.path);
+    REQUIRE(client.Join(MakeHello()).has_value());
+    for (uint32_t id = 1; id <= kPullSegmentsMax; ++id) {
+      // Waited for, since the server's end takes some at a time.
+      while (client.SendObject(Register(id, 4096), fds) != 0) rig.CheckHonest();
+    }
+    if (role == Role::kRead) {
+      // Whatever it says of buffers is not heard.
+      for (const uint32_t id : {1u, 1u, 0u})
+        while (client.SendObject(Register(id, 4096), fds) != 0) rig.CheckHonest();
+    }
+    const size_t kept = role == Role::kRead ? 0 : kPullSegmentsMax;
+    while (UnreadBytes(client.socket()) != 0 || open_memory() != 1 + kept) rig.CheckHonest();
+    CHECK(std::atomic_ref(client.header().closed).load() == 0);
+    client.CloseSocket();
+    rig.CheckAllGone();
+    while (open_memory() != 1) rig.CheckHonest();
+  }
+}
+
 TEST_CASE("Hostile client: every way of leaving in the middle gives the session back") {
   HostileRig rig;
   for (int i = 0; i < 100; ++i) {
@@ -314,6 +359,61 @@ TEST_CASE("Handshake: one who says nothing is told so after two seconds and drop
   REQUIRE(answer.has_value());
   CHECK_THAT(*answer, Catch::Contains("no hello within 2 s"));
   CHECK_FALSE(client.Receive().has_value());
+  // And it is known who it was.
+  const auto refusals = rig.admission.refusals();
+  REQUIRE(refusals.size() == 1);
+  CHECK(refusals[0].why == "no hello within 2 s");
+  CHECK(refusals[0].peer.transport == "shm");
+  CHECK(refusals[0].peer.pid == getpid());
+  CHECK(refusals[0].peer.uid == geteuid());
+}
+
+TEST_CASE(
+    "Handshake: one who owes the answer to a challenge is told that, not that it said nothing") {
+  FakeRegion region;
+  struct Challenging final : FakeAdmission {
+    using FakeAdmission::FakeAdmission;
+    bool WantsProof(const PeerIdentity&, const Hello&) override { return true; }
+  } admission(region, 16, 4608);
+  TempDir dir;
+  ShmServerTransport::Options options;
+  options.region_fd = region.fd();
+  auto transport =
+      ShmServerTransport::Create(SocketClaim::Take(dir.Join("s")).value(), options).value();
+  KVD_REQUIRE_OK(transport->Start(admission));
+  RawShmClient client(dir.Join("s"));
+  REQUIRE(client.SendObject(MakeHello()) == 0);
+  CHECK(client.Receive().value().size() == sizeof(Challenge));
+  CHECK_THAT(client.Receive().value(), Catch::Contains("no answer to the challenge within 2 s"));
+  CHECK(admission.refusals().at(0).why == "no answer to the challenge within 2 s");
+}
+
+TEST_CASE("Handshake: who connects too often is turned away before it has said anything") {
+  FakeRegion region;
+  struct Limited final : FakeAdmission {
+    using FakeAdmission::FakeAdmission;
+    std::optional<std::string> TurnAway(const PeerIdentity& peer) override {
+      return peer.pid == getpid() && ++asked > 3 ? std::optional<std::string>("that was enough")
+                                                 : std::nullopt;
+    }
+    std::atomic<int> asked{0};
+  } admission(region, 16, 4608);
+  TempDir dir;
+  ShmServerTransport::Options options;
+  options.region_fd = region.fd();
+  auto transport =
+      ShmServerTransport::Create(SocketClaim::Take(dir.Join("s")).value(), options).value();
+  KVD_REQUIRE_OK(transport->Start(admission));
+  std::vector<std::unique_ptr<RawShmClient>> silent;
+  for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<RawShmClient>(dir.Join("s")));
+  for (int i = 3; i < 5; ++i) {
+    CHECK_THAT(silent[static_cast<size_t>(i)]->Receive().value(),
+               Catch::Contains("that was enough"));
+  }
+  CHECK(admission.refusals().size() == 2);
+  // Those that were let begin are asked no second time.
+  CHECK(silent[0]->Join(MakeHello()).has_value());
+  CHECK(admission.asked == 5);
 }
 
 TEST_CASE("Handshake: silent ones cannot keep others out") {
