@@ -46,9 +46,10 @@ void KvdAccess::Reload() {
     }
   }
   if (options_.keys_path.empty()) return options_.log("SIGHUP: no --keys to read anew");
-  absl::StatusOr<AccessRules> rules = LoadAccessRules(options_.keys_path);
+  absl::StatusOr<AccessRules> rules = ReloadAccessRules(options_.keys_path);
   if (!rules.ok()) {
-    options_.log(absl::StrCat("SIGHUP: the keys stay as they were: ", rules.status().message()));
+    options_.log(absl::StrCat("SIGHUP: the keys stay as they were, also those that were to go: ",
+                              rules.status().message()));
     if (audit_ != nullptr) audit_->Reloaded(ToStd(rules.status().message()), 0);
     return;
   }
@@ -56,6 +57,10 @@ void KvdAccess::Reload() {
   const size_t peers = rules->peers.size();
   const std::vector<SessionFacts> gone =
       policy_->Replace(std::make_shared<const AccessRules>(*std::move(rules)));
+  if (keys + peers == 0) {
+    options_.log(absl::StrCat("SIGHUP: ", options_.keys_path,
+                              " has no line: nobody is let in but kvd's own user and root"));
+  }
   options_.log(absl::StrCat("SIGHUP: ", keys, keys == 1 ? " key and " : " keys and ", peers,
                             peers == 1 ? " rule" : " rules", " of ", options_.keys_path,
                             " hold from now on; sessions ended: ", gone.size()));

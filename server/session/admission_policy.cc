@@ -51,7 +51,7 @@ std::optional<std::string> AdmissionPolicy::TurnAway(const PeerIdentity& peer) {
 bool AdmissionPolicy::WantsProof(const PeerIdentity&, const Hello& hello) {
   if ((hello.feature_bits & kFeatureKey) == 0) return false;
   const std::lock_guard lock(mutex_);
-  return access_ != nullptr && !access_->keys.empty();
+  return access_ != nullptr;
 }
 
 std::shared_ptr<const AccessKey> AdmissionPolicy::FindKey(std::string_view name) {

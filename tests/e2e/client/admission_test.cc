@@ -72,6 +72,16 @@ struct Fixture {
   // Until kvd has read its key file anew.
   void Reload(const std::string& keys) {
     files.Write("kvd.keys", keys);
+    ReloadAsItIs();
+  }
+  // Each log has a thread of its own.
+  std::string AwaitInLog(const std::string& text) {
+    std::string log;
+    do log = kvd.process().Log();
+    while (log.find(text) == std::string::npos);
+    return log;
+  }
+  void ReloadAsItIs() {
     const std::string before = files.Read("audit");
     kvd.process().Signal(SIGHUP);
     while (files.Read("audit").find("\"reloaded\"", before.size()) == std::string::npos)
@@ -204,15 +214,41 @@ TEST_CASE_METHOD(Fixture,
   CHECK(Stat(*As("boss"), "sessions") == 2);
 }
 
+TEST_CASE_METHOD(Fixture,
+                 "Admission: the last key can be taken away; a file that is gone takes none") {
+  const auto app = As("app");
+  KVD_REQUIRE_OK(app->Put("k", "v"));
+  REQUIRE(rename(files.path("kvd.keys").c_str(), files.path("away").c_str()) == 0);
+  ReloadAsItIs();
+  AwaitInLog("the keys stay as they were");
+  KVD_REQUIRE_OK(As("app")->Get("k"));
+  Reload("# nobody\n");
+  AwaitInLog("nobody is let in but kvd's own user and root");
+  absl::Status last;
+  do {
+    last = app->Put("k", "w").status();
+  } while (last.ok() || absl::IsUnknown(last));
+  KVD_REQUIRE_CODE(last, kPermissionDenied);
+  KVD_REQUIRE_CODE(Refusal(With("boss")), kPermissionDenied);
+  Reload(kApp);
+  KVD_REQUIRE_OK(As("app")->Get("k"));
+}
+
+TEST_CASE_METHOD(Fixture, "Admission: a client whose session was ended reads no more") {
+  const auto app = As("app");
+  KVD_REQUIRE_OK(app->Put("k", "v"));
+  KVD_REQUIRE_OK(app->Get("k"));
+  const auto boss = As("boss");
+  Reload(kBoss);
+  while (boss->Sessions().value().size() > 1) std::this_thread::yield();
+  KVD_REQUIRE_CODE(app->Get("k"), kPermissionDenied);
+}
+
 TEST_CASE_METHOD(Fixture, "Admission: a key file that is wrong changes nothing, and is said") {
   const auto app = As("app");
   Reload("key app\n");
   CHECK_THAT(files.Read("audit"), Contains("\"ok\":false"));
-  // Each log has a thread of its own.
-  std::string log;
-  do log = kvd.process().Log();
-  while (log.find("the keys stay as they were") == std::string::npos);
-  CHECK_THAT(log, Contains("line 1"));
+  CHECK_THAT(AwaitInLog("the keys stay as they were"), Contains("line 1"));
   KVD_REQUIRE_OK(app->Put("k", "v"));
   CHECK(app->counters().reconnects == 0);
   KVD_REQUIRE_OK(As("reader")->Get("k"));
