@@ -24,6 +24,8 @@ TEST_PACKAGES=(
   qemu-system-x86 cpio kmod xz-utils iproute2 ibverbs-utils perftest
   # client/bench/compare; the servers that it compares with, and gnuplot, are not installed
   libmemcached-dev libhiredis-dev liblmdb-dev
+  # tests/fuzz
+  clang-14 libclang-rt-14-dev
 )
 readonly BUILD_PACKAGES TEST_PACKAGES
 

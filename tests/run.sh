@@ -10,6 +10,9 @@
 # Environment: KVD_TEST_SEED=N repeats a run with the seed it printed; KVD_BAZEL_STARTUP holds startup
 # options for bazel, such as --output_base=/tmp/mine.
 #
+# //tests/fuzz:fuzzers stands for tests/fuzz/run.sh, which is a build of its own: 20 s for each fuzzer,
+# unless a --config is given.
+#
 # The output of a target that failed is shown in full.
 # The last line is "N passed, N failed, N skipped", counted over test cases; above it stand the
 # failed ones and the skipped ones with their reasons. A test target that does not build, crashes,
@@ -30,6 +33,7 @@ readonly BAZEL_OPTIONS=(
   --noshow_progress --noshow_loading_progress "--ui_event_filters=-info,-debug"
   --color=no --curses=no
 )
+readonly FUZZERS=//tests/fuzz:fuzzers
 read -ra STARTUP_OPTIONS <<<"${KVD_BAZEL_STARTUP:-}"
 
 usage() {
@@ -50,7 +54,8 @@ all_targets() {
   folders=${folders:-//...}
   tests="tests(set(${folders//$'\n'/ }))"
   run_bazel query --noshow_progress --ui_event_filters=-info --output=label \
-    "$tests except attr(tags, \"\\bmanual\\b\", $tests)" | sort
+    "$tests except attr(tags, \"\\bmanual\\b\", $tests)" | sort || return
+  [[ ! -x tests/fuzz/run.sh ]] || echo "$FUZZERS"
 }
 
 # select_targets WORD... <labels: those that contain any of the words; exits 2 if a word has none.
@@ -135,6 +140,47 @@ show_logs() {
   cat "$@" 2>/dev/null | grep -avE '^(KVD_CASE (begins|passed) .*|)$' || true
 }
 
+# run_targets OPTION... -- LABEL...: builds and runs them, and counts their cases.
+run_targets() {
+  local -a options=() target_logs
+  local summary logs label directory status
+  while [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  # A target's failure is seen in the summary, so bazel's own exit status is not needed.
+  summary=$(mktemp)
+  # shellcheck disable=SC2064  # the name is wanted as it is now
+  trap "rm -f '$summary'" EXIT
+  run_bazel test "${BAZEL_OPTIONS[@]}" --keep_going --test_output=summary --test_summary=short \
+    ${options[@]+"${options[@]}"} -- "$@" 2>&1 </dev/null | tee "$summary" |
+    grep -vE '^(//|FAIL: //|Executed |INFO: |Loading: |There were tests whose|  /|$)' || true
+  logs=$(run_bazel info --noshow_progress ${options[@]+"${options[@]}"} bazel-testlogs 2>/dev/null)
+
+  for label in "$@"; do
+    directory=${label#//}
+    directory=$logs/${directory/://}
+    status=$(status_of "$label" "$summary")
+    # Shards and repeated runs have a directory each below it.
+    mapfile -t target_logs < <(find "$directory" -name test.log 2>/dev/null)
+    case $status in
+      FAILED | TIMEOUT | FLAKY) show_logs "$label" ${target_logs[@]+"${target_logs[@]}"} ;;
+    esac
+    count_cases "$label" "$status" ${target_logs[@]+"${target_logs[@]}"}
+  done
+}
+
+# run_fuzzers: the same for them.
+run_fuzzers() {
+  local log status=PASSED
+  log=$(mktemp)
+  tests/fuzz/run.sh >"$log" </dev/null || status=FAILED
+  [[ $status == PASSED ]] || show_logs "$FUZZERS" "$log"
+  count_cases "$FUZZERS" "$status" "$log"
+  rm -f "$log"
+}
+
 # finish: prints the result and exits.
 finish() {
   [[ ${#failures[@]} -eq 0 ]] || printf '%s\n' "${failures[@]}"
@@ -156,7 +202,7 @@ check_dependencies() {
 
 main() {
   local -a words=() options=() targets=()
-  local list=0 argument summary logs label status
+  local list=0 argument label
   for argument in "$@"; do
     case $argument in
       -h | --help) usage && exit 0 ;;
@@ -177,27 +223,15 @@ main() {
     exit 0
   fi
 
-  # A target's failure is seen in the summary, so bazel's own exit status is not needed.
-  summary=$(mktemp)
-  # shellcheck disable=SC2064  # the name is wanted as it is now
-  trap "rm -f '$summary'" EXIT
-  run_bazel test "${BAZEL_OPTIONS[@]}" --keep_going --test_output=summary --test_summary=short \
-    ${options[@]+"${options[@]}"} -- "${targets[@]}" 2>&1 </dev/null | tee "$summary" |
-    grep -vE '^(//|FAIL: //|Executed |INFO: |Loading: |There were tests whose|  /|$)' || true
-  logs=$(run_bazel info --noshow_progress ${options[@]+"${options[@]}"} bazel-testlogs 2>/dev/null)
-
-  for label in "${targets[@]}"; do
-    local directory=${label#//}
-    directory=$logs/${directory/://}
-    status=$(status_of "$label" "$summary")
-    # Shards and repeated runs have a directory each below it.
-    local -a target_logs
-    mapfile -t target_logs < <(find "$directory" -name test.log 2>/dev/null)
-    case $status in
-      FAILED | TIMEOUT | FLAKY) show_logs "$label" ${target_logs[@]+"${target_logs[@]}"} ;;
-    esac
-    count_cases "$label" "$status" ${target_logs[@]+"${target_logs[@]}"}
-  done
+  # The fuzzers' label, if it was chosen, is no target of bazel's.
+  local -a bazel_targets=()
+  for label in "${targets[@]}"; do [[ $label == "$FUZZERS" ]] || bazel_targets+=("$label"); done
+  if [[ ${#bazel_targets[@]} -gt 0 ]]; then
+    run_targets ${options[@]+"${options[@]}"} -- "${bazel_targets[@]}"
+  fi
+  if [[ ${#bazel_targets[@]} -lt ${#targets[@]} && "${options[*]-}" != *--config=* ]]; then
+    run_fuzzers
+  fi
   finish
 }
 

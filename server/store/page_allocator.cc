@@ -45,7 +45,7 @@ void PageAllocator::Insert(Run run) {
   if (bytes == 0) return;
   by_begin_.emplace(begin, bytes);
   by_bytes_.emplace(bytes, uint64_t{0} - begin);
-  ForEachPiece(run, [this](Zone& zone, Run piece) {
+  ForEachPiece(run, [](Zone& zone, Run piece) {
     zone.by_bytes.emplace(piece.second, uint64_t{0} - piece.first);
     if (HoldsSegment(piece.first, piece.second)) zone.with_segment.insert(piece.first);
   });

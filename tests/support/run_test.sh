@@ -144,6 +144,33 @@ check "startup options come first" grep -q '^--output_base=/x' "$work/calls"
 run --help
 check "--help explains and succeeds" says "KVD_CASE skipped NAME: REASON"
 
+# A tree that has fuzzers, which answer with what is planted here.
+mkdir -p "$work/tree/tests/fuzz" "$work/tree/deploy"
+cp -L tests/run.sh "$work/tree/tests/"
+cp -L deploy/install_dependencies.sh "$work/tree/deploy/"
+printf '#!/bin/sh\ncat "%s/fuzzed"; exec test ! -e "%s/broken"\n' "$work" "$work" \
+  >"$work/tree/tests/fuzz/run.sh"
+chmod +x "$work/tree/tests/fuzz/run.sh"
+echo "KVD_CASE passed fuzz x, 7 runs" >"$work/fuzzed"
+run_in_tree() {
+  output=$("$work/tree/tests/run.sh" "$@" 2>&1)
+  status=$?
+  last=$(tail -n 1 <<<"$output")
+}
+run_in_tree
+check "fuzzers run behind the other tests and are counted" result "3 passed, 0 failed, 0 skipped" 0
+run_in_tree fuzzers
+check "they can be chosen" result "1 passed, 0 failed, 0 skipped" 0
+run_in_tree alpha
+check "and left out" result "1 passed, 0 failed, 0 skipped" 0
+run_in_tree --config=asan
+check "another configuration leaves them out" result "2 passed, 0 failed, 0 skipped" 0
+echo "KVD_CASE failed fuzz x, after 7 runs" >"$work/fuzzed"
+touch "$work/broken"
+run_in_tree
+check "what they find fails the run" result "2 passed, 1 failed, 0 skipped" 1
+check "and is named" says "FAILED: //tests/fuzz:fuzzers: fuzz x, after 7 runs"
+
 forget
 run
 check "a tree without tests fails the run" result "0 passed, 1 failed, 0 skipped" 1
