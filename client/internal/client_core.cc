@@ -52,8 +52,9 @@ absl::Status ClientCore::Ready(int64_t deadline_ns) {
 
 const std::byte* ClientCore::ReadAtOnce(Session& session, GetMachine::Read read,
                                         const OperationOptions& options, Begun& begun) {
-  const std::byte* const bytes = session.reader.ReadSoon(read);
-  if (bytes != nullptr || !session.reader.under_way()) return bytes;
+  bool under_way = false;
+  const std::byte* const bytes = session.reader.ReadSoon(read, under_way);
+  if (!under_way) return bytes;
   begun.deadline_ns = DeadlineNs(options.deadline);
   return session.reader.AwaitRead(begun.deadline_ns);
 }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "common/base/planted_fault.h"
 #include "common/layout/checked_word.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/match_tags.h"
@@ -11,7 +12,8 @@
 namespace kvd {
 namespace {
 
-// Directory entries fetched at once: one page would be 512; neighbours are needed soon, far ones perhaps never.
+// Directory entries fetched at once: one page would be 512; neighbours are needed soon, far ones
+// perhaps never.
 constexpr uint64_t kDirectoryEntriesPerRead = 64;
 
 const BucketHeader& HeaderIn(std::span<const std::byte> bytes) {
@@ -54,7 +56,8 @@ GetMachine::Need GetMachine::StartAt(std::string_view key, uint64_t hash, Slot s
   return Ask(State::kRemembered, LocationOf(slot), ItemBytesOf(slot), Into::kItem);
 }
 
-GetMachine::Need GetMachine::StartHeld(std::string_view key, uint64_t hash, Slot slot, uint64_t version) {
+GetMachine::Need GetMachine::StartHeld(std::string_view key, uint64_t hash, Slot slot,
+                                       uint64_t version) {
   key_ = key;
   hash_ = hash;
   rounds_ = 0;
@@ -105,7 +108,8 @@ GetMachine::Need GetMachine::TornHeader() {
 }
 
 GetMachine::Need GetMachine::AskBucketCount() {
-  return Ask(State::kBucketCount, kBucketCountsOffset + shard_ * sizeof(uint64_t), sizeof(uint64_t), Into::kScratch);
+  return Ask(State::kBucketCount, kBucketCountsOffset + shard_ * sizeof(uint64_t), sizeof(uint64_t),
+             Into::kScratch);
 }
 
 GetMachine::Need GetMachine::ReadBucket() {
@@ -116,22 +120,24 @@ GetMachine::Need GetMachine::ReadBucket() {
   const Geometry& geometry = map_.geometry();
   bucket_offset_ = map_.BucketOffset(shard_, bucket_);
   if (ToBytes(bucket_offset_) != 0) {
-    return Ask(State::kHeader, bucket_offset_, whole_buckets_ ? geometry.bucket_bytes : kBucketHeaderBytes,
-               Into::kBucket);
+    return Ask(State::kHeader, bucket_offset_,
+               whole_buckets_ ? geometry.bucket_bytes : kBucketHeaderBytes, Into::kBucket);
   }
   const uint64_t index = geometry.DirectoryIndex(shard_, bucket_);
   if (index >= geometry.directory_entries) return Need::kAskServer;
   directory_from_ = index - index % kDirectoryEntriesPerRead;
-  const uint64_t entries = std::min(kDirectoryEntriesPerRead, geometry.directory_entries - directory_from_);
-  return Ask(State::kDirectory, RegionOffset{geometry.directory_offset + directory_from_ * sizeof(uint64_t)},
+  const uint64_t entries =
+      std::min(kDirectoryEntriesPerRead, geometry.directory_entries - directory_from_);
+  return Ask(State::kDirectory,
+             RegionOffset{geometry.directory_offset + directory_from_ * sizeof(uint64_t)},
              entries * sizeof(uint64_t), Into::kScratch);
 }
 
 GetMachine::Need GetMachine::OnDirectory(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < bytes.size() / sizeof(uint64_t); ++i) {
     const uint64_t index = directory_from_ + i;
-    const auto segment =
-        UnpackCheckedWord(CheckedWordKind::kDirectoryEntry, index, map_.geometry().incarnation, WordIn(bytes, i));
+    const auto segment = UnpackCheckedWord(CheckedWordKind::kDirectoryEntry, index,
+                                           map_.geometry().incarnation, WordIn(bytes, i));
     if (segment.has_value()) {
       map_.LearnSegment(index, *segment);
     } else if (WordIn(bytes, i) == 0) {
@@ -150,18 +156,21 @@ GetMachine::Need GetMachine::OnDirectory(std::span<const std::byte> bytes) {
 // a split of which a depth has told, as it is published last; it is never behind a merge, where it
 // is published before.
 GetMachine::Need GetMachine::OnBucketCount(std::span<const std::byte> bytes) {
-  const auto count =
-      UnpackCheckedWord(CheckedWordKind::kBucketCount, shard_, map_.geometry().incarnation, WordIn(bytes, 0));
+  const auto count = UnpackCheckedWord(CheckedWordKind::kBucketCount, shard_,
+                                       map_.geometry().incarnation, WordIn(bytes, 0));
   const bool led_up = ToNumber(redirect_) > ToNumber(bucket_);
   if (!count.has_value()) ++counters_.torn_reads;
-  if (!count.has_value() && !led_up) return ++rounds_ > kRoundsMax ? Need::kAskServer : AskBucketCount();
+  if (!count.has_value() && !led_up)
+    return ++rounds_ > kRoundsMax ? Need::kAskServer : AskBucketCount();
   map_.LearnBucketCount(shard_, std::max(count.value_or(1), led_up ? ToNumber(redirect_) + 1 : 1));
   bucket_ = BucketOf(hash_, map_.bucket_count(shard_));
   return ReadBucket();
 }
 
-ItemVerdict GetMachine::Judge(std::span<const std::byte> bytes, RegionOffset location, uint64_t held_version) {
-  const ItemExpectation expected{map_.geometry().incarnation, location, key_, held_version, map_.server_clock()};
+ItemVerdict GetMachine::Judge(std::span<const std::byte> bytes, RegionOffset location,
+                              uint64_t held_version) {
+  const ItemExpectation expected{map_.geometry().incarnation, location, key_, held_version,
+                                 map_.server_clock()};
   const ItemVerdict verdict = JudgeItem(bytes, expected, item_);
   switch (verdict) {
     case ItemVerdict::kCurrent:
@@ -190,7 +199,8 @@ GetMachine::Need GetMachine::OnHeader(std::span<const std::byte> bytes) {
 }
 
 GetMachine::Need GetMachine::NextCandidate() {
-  const Slot(&slots)[kSlotsPerHeader] = in_chain_ ? chain_header_.slots : HeaderIn(bucket_bytes_).slots;
+  const Slot(&slots)[kSlotsPerHeader] =
+      in_chain_ ? chain_header_.slots : HeaderIn(bucket_bytes_).slots;
   while (candidates_ != 0) {
     slot_ = slots[std::countr_zero(candidates_)];
     candidates_ &= candidates_ - 1;
@@ -201,9 +211,11 @@ GetMachine::Need GetMachine::NextCandidate() {
       unclear_ = true;
       continue;
     }
-    if (item_bytes > kUnverifiedItemBytesMax && !in_chain_ && !HeaderVerifies()) return TornHeader();
+    if (item_bytes > kUnverifiedItemBytesMax && !in_chain_ && !HeaderVerifies())
+      return TornHeader();
     read_after_ = true;
-    const uint64_t in_bucket = ToBytes(location) - ToBytes(bucket_offset_);  // wraps to huge below the bucket
+    const uint64_t in_bucket =
+        ToBytes(location) - ToBytes(bucket_offset_);  // wraps to huge below the bucket
     if (in_bucket < bucket_bytes_.size() && item_bytes <= bucket_bytes_.size() - in_bucket) {
       const ItemVerdict verdict = Judge(bucket_bytes_.subspan(in_bucket, item_bytes), location);
       if (verdict == ItemVerdict::kCurrent) return Need::kFound;
@@ -225,11 +237,12 @@ GetMachine::Need GetMachine::OnItem(std::span<const std::byte> bytes) {
 
 bool GetMachine::HeaderVerifies() const {
   const BucketHeader& first = HeaderIn(bucket_bytes_);
-  return HeaderChecksum(first, HeaderSeed(map_.geometry().incarnation, shard_, bucket_, RegionOffset{0})) ==
-         first.checksum;
+  return HeaderChecksum(first, HeaderSeed(map_.geometry().incarnation, shard_, bucket_,
+                                          RegionOffset{0})) == first.checksum;
 }
 
-// No slot so far led to the key. Before that means anything, the header has to be whole and the right one.
+// No slot so far led to the key. Before that means anything, the header has to be whole and the
+// right one.
 GetMachine::Need GetMachine::AfterCandidates() {
   const Geometry& geometry = map_.geometry();
   const BucketHeader& first = HeaderIn(bucket_bytes_);
@@ -248,7 +261,8 @@ GetMachine::Need GetMachine::AfterCandidates() {
       return AskBucketCount();
     }
   }
-  const RegionOffset next = in_chain_ ? OverflowOf(chain_header_.link) : ChainFor(first.link, SlotTag(hash_));
+  const RegionOffset next =
+      in_chain_ ? OverflowOf(chain_header_.link) : ChainFor(first.link, SlotTag(hash_));
   if (ToBytes(next) == 0) return Conclude();
   if (++chain_ > kChainMax) return Need::kAskServer;
   if (!geometry.Contains(next, kBucketHeaderBytes)) {
@@ -275,16 +289,14 @@ GetMachine::Need GetMachine::OnChain(std::span<const std::byte> bytes) {
 
 GetMachine::Need GetMachine::Conclude() {
   if (unclear_) return NextRound();
-#if defined(KVD_CANARY_SKIP_CONFIRMATION)
-  read_after_ = false;
-#endif
-  if (!read_after_) return Need::kAbsent;
+  if (!read_after_ || Planted("no confirmation")) return Need::kAbsent;
   ++counters_.confirmations;
   return Ask(State::kConfirm, bucket_offset_, kBucketHeaderBytes, Into::kScratch);
 }
 
 GetMachine::Need GetMachine::OnConfirm(std::span<const std::byte> bytes) {
-  if (std::memcmp(bytes.data(), bucket_bytes_.data(), kBucketHeaderBytes) == 0) return Need::kAbsent;
+  if (std::memcmp(bytes.data(), bucket_bytes_.data(), kBucketHeaderBytes) == 0)
+    return Need::kAbsent;
   return NextRound();
 }
 

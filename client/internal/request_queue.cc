@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/planted_fault.h"
 #include "common/base/status_macros.h"
 
 namespace kvd {
@@ -195,8 +196,12 @@ absl::Status RequestQueue::TakeReply(const ReplyView& reply) {
     return absl::DataLossError("the server's reply broke the format: it answers no request");
   Request* const request = sent->request;
   if (!sent->staged.bytes.empty()) Unstage(sent->staged);
-  *sent = std::move(sent_.back());
-  sent_.pop_back();
+  if (Planted("credits kept") && sent_.size() > 1) {
+    *sent = Sent{};
+  } else {
+    *sent = std::move(sent_.back());
+    sent_.pop_back();
+  }
   if (request == nullptr) return absl::OkStatus();
   if (reply.header.opcode != request->header.opcode) {
     Finish(*request, absl::DataLossError(

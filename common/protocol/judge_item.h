@@ -9,6 +9,7 @@
 
 #include "common/base/checksum.h"
 #include "common/base/clock.h"
+#include "common/base/planted_fault.h"
 #include "common/layout/item.h"
 
 namespace kvd {
@@ -118,12 +119,11 @@ inline ItemVerdict JudgeItem(std::span<const std::byte> copy, const ItemExpectat
   if (item_bytes > copy.size()) return ItemVerdict::kTorn;
 
   const uint64_t version = VersionOf(words[0]);
-#if !defined(KVD_CANARY_SKIP_CHECKSUM)
-  if (ItemCheckWord(copy.data() + kItemHeaderBytes, item_bytes - kItemHeaderBytes, expected.incarnation,
+  if (!Planted("no checksum") &&
+      ItemCheckWord(copy.data() + kItemHeaderBytes, item_bytes - kItemHeaderBytes, expected.incarnation,
                     expected.location, version, short_lengths) != words[1]) {
     return ItemVerdict::kTorn;
   }
-#endif
   const uint32_t state = StateBitsOf(words[0]);
   if (state != static_cast<uint32_t>(ItemState::kLive)) [[unlikely]] {
     if (state == static_cast<uint32_t>(ItemState::kWriting)) return ItemVerdict::kWriting;

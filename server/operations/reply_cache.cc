@@ -1,12 +1,14 @@
 #include "server/operations/reply_cache.h"
 
+#include "common/base/planted_fault.h"
+
 namespace kvd {
 
 ReplyCache::Verdict ReplyCache::Client::Judge(uint64_t session_id, const RequestHeader& request,
                                               Outcome& outcome) {
   if (session_id < session_id_) return Verdict::kSuperseded;
   session_id_ = session_id;
-  if ((request.flags & kRequestRepeat) == 0) return Verdict::kExecute;
+  if ((request.flags & kRequestRepeat) == 0 || Planted("no reply cache")) return Verdict::kExecute;
   for (const Reply& reply : replies_) {
     if (reply.header.request_id != request.request_id) continue;
     outcome = Outcome{};

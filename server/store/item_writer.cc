@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "common/base/checksum.h"
+#include "common/base/planted_fault.h"
 #include "server/store/region_writes.h"
 
 namespace kvd {
@@ -16,10 +17,9 @@ void ItemWriter::MarkLive(RegionOffset at) const {
   SetState(at, VersionOf(HeaderAt(at).version_and_state), ItemState::kLive);
 }
 
-void ItemWriter::MarkDead([[maybe_unused]] RegionOffset at) const {
-#if !defined(KVD_CANARY_SKIP_DEAD_MARK)
+void ItemWriter::MarkDead(RegionOffset at) const {
+  if (Planted("no DEAD mark")) return;
   SetState(at, VersionOf(HeaderAt(at).version_and_state), ItemState::kDead);
-#endif
 }
 
 // The short form's lengths are part of the word with the checksum, which comes last.

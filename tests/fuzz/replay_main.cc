@@ -3,7 +3,7 @@
 //
 //   TARGET_replay_test MADE_UP FOLDER...
 //
-// A file that ends the program is named by the case that began last.
+// A file that ends the program is the one that was named last.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -48,27 +48,39 @@ Input Mutated(const std::vector<Input>& corpus, kvd::Random& random) {
   return input;
 }
 
+// Its files, in the order of their names: as one case, or, of those that once broke something, each
+// as one of its own.
+void ReplayFolder(const std::filesystem::path& folder, std::vector<Input>& corpus) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  const bool found = folder.parent_path().filename() == "found";
+  std::string name = folder.parent_path().filename() / folder.filename();
+  if (!found) std::printf("KVD_CASE begins %s\n", name.c_str());
+  for (const std::filesystem::path& path : files) {
+    if (found) {
+      name = folder.filename() / path.filename();
+      std::printf("KVD_CASE begins %s\n", name.c_str());
+    } else {
+      std::printf("%s\n", path.c_str());
+    }
+    std::ifstream file(path, std::ios::binary);
+    corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    RunOne(corpus.back());
+    if (found) std::printf("KVD_CASE passed %s\n", name.c_str());
+  }
+  if (!found) std::printf("KVD_CASE passed %s, %zu inputs\n", name.c_str(), files.size());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::vector<Input> corpus;
   const long made_up = argc > 1 ? std::strtol(argv[1], nullptr, 10) : 0;
-  for (int i = 2; i < argc; ++i) {
-    std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i])) {
-      if (!entry.is_directory()) files.push_back(entry.path());
-    }
-    std::sort(files.begin(), files.end());
-    for (const std::filesystem::path& path : files) {
-      const std::string name = path.parent_path().filename() / path.filename();
-      std::printf("KVD_CASE begins %s\n", name.c_str());
-      std::ifstream file(path, std::ios::binary);
-      corpus.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-      RunOne(corpus.back());
-      std::printf("KVD_CASE passed %s\n", name.c_str());
-    }
-  }
+  for (int i = 2; i < argc; ++i) ReplayFolder(argv[i], corpus);
   const char* const given = std::getenv("KVD_TEST_SEED");
   const uint64_t seed =
       given == nullptr ? std::random_device{}() : std::strtoull(given, nullptr, 0);

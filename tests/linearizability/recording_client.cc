@@ -344,8 +344,14 @@ class RecordingClient {
 }  // namespace
 
 int RunRecordingClient(const RecordingPlan& plan, RecordingBoard& board, OperationLog& log) {
+  return RunRecordingClient(plan, board, log,
+                            [&] { return Client::Connect(plan.target, plan.options); });
+}
+
+int RunRecordingClient(const RecordingPlan& plan, RecordingBoard& board, OperationLog& log,
+                       const std::function<absl::StatusOr<std::unique_ptr<Client>>()>& connect) {
   while (!board.stop.load()) {
-    auto client = Client::Connect(plan.target, plan.options);
+    auto client = connect();
     if (client.ok()) return RecordingClient(plan, board, log, *std::move(client)).Run();
     if (!absl::IsUnavailable(client.status()) && !absl::IsDeadlineExceeded(client.status())) {
       std::fprintf(stderr, "client %u: %s\n", plan.client, client.status().ToString().c_str());

@@ -3,8 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "client/kv_client.h"
 #include "tests/linearizability/operation_log.h"
 
@@ -52,5 +55,8 @@ struct RecordingPlan {
 
 // Runs until `board.stop` or the log is full; returns the process's exit status.
 int RunRecordingClient(const RecordingPlan& plan, RecordingBoard& board, OperationLog& log);
+// The same with clients that `connect` makes.
+int RunRecordingClient(const RecordingPlan& plan, RecordingBoard& board, OperationLog& log,
+                       const std::function<absl::StatusOr<std::unique_ptr<Client>>()>& connect);
 
 }  // namespace kvd::test

@@ -68,7 +68,9 @@ absl::StatusOr<std::unique_ptr<ClientChannel>> SimulatedKvd::Open(const Hello& h
   const Welcome welcome = admission_->Admit(link->peer, hello);
   KVD_RETURN_IF_ERROR(ParseWelcome(std::as_bytes(std::span(&welcome, 1)), link->welcome));
   endpoints_[next_poller_++ % endpoints_.size()]->Open(link);
-  return std::make_unique<SimulatedChannel>(std::move(link), mapped, [this] { return Turn(); });
+  if (options_.on_link) options_.on_link(link);
+  const auto turn = options_.turn ? options_.turn : [this] { return Turn(); };
+  return std::make_unique<SimulatedChannel>(std::move(link), mapped, turn);
 }
 
 absl::StatusOr<std::unique_ptr<Client>> SimulatedKvd::Connect(bool mapped,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,10 @@ class SimulatedKvd {
     uint32_t pollers = 1;
     bool evict = false;
     uint64_t max_value_bytes = uint64_t{1} << 20;
+    // Called for each new session, before anything goes over it; may make the link a delayed one.
+    std::function<void(const std::shared_ptr<SimulatedLink>&)> on_link = {};
+    // What a client that waits lets happen; null: all pollers do a turn.
+    std::function<bool()> turn = {};
   };
 
   static absl::StatusOr<std::unique_ptr<SimulatedKvd>> Create(const Options& options);
@@ -37,6 +42,8 @@ class SimulatedKvd {
   // Every poller does one turn. False: none had anything to do.
   bool Turn();
 
+  // A client of a connector of one's own: a session, or why there is none.
+  absl::StatusOr<std::unique_ptr<ClientChannel>> Open(const Hello& hello, bool mapped);
   // Whether the instructions of the pollers' turns are counted (uncounted.h).
   void set_count_turns(bool count) { count_turns_ = count; }
 
@@ -46,7 +53,6 @@ class SimulatedKvd {
  private:
   explicit SimulatedKvd(const Options& options) : options_(options) {}
   absl::Status Start();
-  absl::StatusOr<std::unique_ptr<ClientChannel>> Open(const Hello& hello, bool mapped);
 
   const Options options_;
   const Clock& clock_ = RealClock::Get();

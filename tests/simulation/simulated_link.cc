@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/base/string_view.h"
 #include "tests/simulation/uncounted.h"
 
 namespace kvd::test {
@@ -33,6 +34,17 @@ std::span<const std::byte> FrameQueue::Pop() {
   return popped_;
 }
 
+void SimulatedTransfer::GoOn(uint64_t bytes) {
+  const uint64_t more = std::min(bytes, length - done);
+  if (more != 0) std::memcpy(into + done, from + done, more);
+  done += more;
+}
+
+void SimulatedLink::Break(std::string_view why) {
+  if (client_status.ok()) client_status = absl::UnavailableError(ToAbsl(why));
+  if (server_status.ok()) server_status = absl::UnavailableError(ToAbsl(why));
+}
+
 void SimulatedEndpoint::Open(std::shared_ptr<SimulatedLink> link) {
   channels_.emplace(ChannelId{next_channel_++}, Channel{std::move(link)});
 }
@@ -41,6 +53,9 @@ size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
   return Counting::Uncounted([&]() {
     told_.clear();
     size_t count = 0;
+    for (auto& [id, channel] : channels_) {
+      if (channel.link->delayed && !channel.link->over()) FinishPulls(id, *channel.link);
+    }
     for (; count < events.size() && !pulled_.empty() && !pulls_held_; pulled_.pop_back()) {
       events[count++] = pulled_.back();
     }
@@ -57,7 +72,7 @@ size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
         event.session_id = link.welcome.session_id;
         event.role = static_cast<Role>(link.welcome.role);
         events[count++] = event;
-      } else if (link.over()) {
+      } else if (link.over() && !(link.serves_arrived && link.RequestThere())) {
         if (closes_held_) {
           ++at;
           continue;
@@ -69,7 +84,8 @@ size_t SimulatedEndpoint::Poll(std::span<ServerEvent> events) {
         on_gone_(link.welcome.session_id);
         at = channels_.erase(at);
         continue;
-      } else if (!link.requests.empty()) {
+      } else if (link.RequestThere()) {
+        link.requests_arrived -= link.delayed ? 1 : 0;
         event.kind = ServerEvent::Kind::kRequest;
         event.frame = link.requests.Pop();
         events[count++] = event;
@@ -91,6 +107,7 @@ absl::Status SimulatedEndpoint::Pull(ChannelId channel, const PullSource& source
                                      uint64_t pull_id) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return absl::InvalidArgumentError("the session is over");
+  if (found->second.link->over()) return absl::InvalidArgumentError("the session has broken");
   const auto& buffers = found->second.link->buffers;
   const auto buffer = buffers.find(source.key);
   if (buffer == buffers.end()) return absl::InvalidArgumentError("no such buffer");
@@ -99,7 +116,13 @@ absl::Status SimulatedEndpoint::Pull(ChannelId channel, const PullSource& source
   if (from > bytes.size() || source.length > bytes.size() - from) {
     return absl::InvalidArgumentError("outside of the buffer");
   }
-  std::memcpy(into, bytes.data() + from, source.length);
+  SimulatedLink& link = *found->second.link;
+  SimulatedTransfer pull{bytes.data() + from, into, source.length, pull_id, 0};
+  if (link.delayed) {
+    link.pulls.push_back(pull);
+    return absl::OkStatus();
+  }
+  pull.GoOn(pull.length);
   ServerEvent event;
   event.kind = ServerEvent::Kind::kPullDone;
   event.channel = channel;
@@ -107,6 +130,18 @@ absl::Status SimulatedEndpoint::Pull(ChannelId channel, const PullSource& source
   event.ok = true;
   pulled_.push_back(event);
   return absl::OkStatus();
+}
+
+// Those that have ended become events.
+void SimulatedEndpoint::FinishPulls(ChannelId channel, SimulatedLink& link) {
+  for (; !link.pulls.empty() && link.pulls.front().over(); link.pulls.pop_front()) {
+    ServerEvent event;
+    event.kind = ServerEvent::Kind::kPullDone;
+    event.channel = channel;
+    event.pull_id = link.pulls.front().id;
+    event.ok = true;
+    pulled_.push_back(event);
+  }
 }
 
 void SimulatedEndpoint::BreakSessions() {
@@ -134,6 +169,7 @@ SimulatedChannel::SimulatedChannel(std::shared_ptr<SimulatedLink> link, bool map
 SimulatedChannel::~SimulatedChannel() {
   if (link_->client_status.ok())
     link_->client_status = absl::UnavailableError("the client has left");
+  link_->reads.clear();
 }
 
 absl::StatusOr<TransferBuffer> SimulatedChannel::Allocate(size_t bytes) {
@@ -152,6 +188,18 @@ absl::StatusOr<TransferBuffer> SimulatedChannel::Register(std::shared_ptr<Shared
 }
 
 void SimulatedChannel::Free(const TransferBuffer& buffer) {
+  const auto lies_in = [&buffer](const std::byte* at) {
+    return at >= buffer.bytes.data() && at < buffer.bytes.data() + buffer.bytes.size();
+  };
+  // What may still land in it is waited for.
+  const auto lands = [&](const SimulatedTransfer& read) {
+    return !read.over() && !link_->over() && lies_in(read.into);
+  };
+  while (link_->delayed && std::any_of(link_->reads.begin(), link_->reads.end(), lands)) turn_();
+  // What the server fetches from it fails, as over RDMA, and that ends the session.
+  for (const SimulatedTransfer& pull : link_->pulls) {
+    if (lies_in(pull.from)) link_->Break("memory was given back that the server fetched from");
+  }
   link_->buffers.erase(buffer.key);
   pages_.erase(buffer.key);
 }
@@ -159,27 +207,30 @@ void SimulatedChannel::Free(const TransferBuffer& buffer) {
 absl::Status SimulatedChannel::PostReads(std::span<const ReadOp> ops) {
   return Counting::Uncounted([&]() -> absl::Status {
     if (!link_->client_status.ok()) return link_->client_status;
-    if (posted_.size() + ops.size() > kReadsMax) return absl::ResourceExhaustedError("READ depth");
+    if (link_->reads.size() + ops.size() > kReadsMax)
+      return absl::ResourceExhaustedError("READ depth");
     for (const ReadOp& op : ops) {
       const uint64_t offset = ToBytes(op.offset);
       if (offset > link_->region.size() || op.length > link_->region.size() - offset) {
         return absl::InvalidArgumentError("a READ outside of the region");
       }
     }
-    posted_.insert(posted_.end(), ops.begin(), ops.end());
+    for (const ReadOp& op : ops) {
+      link_->reads.push_back(
+          {link_->region.data() + ToBytes(op.offset), op.into, op.length, op.id, 0});
+    }
     return absl::OkStatus();
   });
 }
 
 size_t SimulatedChannel::PollReads(std::span<ReadCompletion> completions) {
   return Counting::Uncounted([&]() {
-    const size_t count = std::min(completions.size(), posted_.size());
-    for (size_t i = 0; i < count; ++i) {
-      const ReadOp& op = posted_[i];
-      std::memcpy(op.into, link_->region.data() + ToBytes(op.offset), op.length);
-      completions[i] = {op.id, true};
+    size_t count = 0;
+    for (; count < completions.size() && link_->ReadThere(); link_->reads.pop_front()) {
+      SimulatedTransfer& read = link_->reads.front();
+      if (!link_->delayed) read.GoOn(read.length);
+      completions[count++] = {read.id, read.over()};
     }
-    posted_.erase(posted_.begin(), posted_.begin() + static_cast<ptrdiff_t>(count));
     return count;
   });
 }
@@ -197,7 +248,8 @@ absl::Status SimulatedChannel::Send(const FrameParts& frame) {
 
 std::span<const std::byte> SimulatedChannel::PollReply() {
   return Counting::Uncounted([&]() -> std::span<const std::byte> {
-    if (link_->replies.empty()) return {};
+    if (!link_->ReplyThere()) return {};
+    link_->replies_arrived -= link_->delayed ? 1 : 0;
     --link_->credits_taken;
     return link_->replies.Pop();
   });
@@ -205,7 +257,9 @@ std::span<const std::byte> SimulatedChannel::PollReply() {
 
 absl::Status SimulatedChannel::Wait(int64_t deadline_ns) {
   return Counting::Uncounted([&]() -> absl::Status {
-    while (posted_.empty() && link_->replies.empty()) {
+    // Also where something is there: it may be for somebody who does not ask for it yet.
+    if (link_->delayed) turn_();
+    while (!link_->ReadThere() && !link_->ReplyThere()) {
       if (!link_->client_status.ok()) return link_->client_status;
       if (!turn_() && RealClock::Get().NowMonotonicNs() > deadline_ns) {
         return absl::DeadlineExceededError("nobody has anything to do");

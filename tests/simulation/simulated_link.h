@@ -2,7 +2,8 @@
 // touch.
 //
 // One thread does everything, in an order that the caller decides. Nothing is lost, delayed or
-// torn.
+// torn, unless a link is `delayed`: then nothing arrives by itself, and whoever plays the network
+// has frames arrive, READs and pulls go on by some bytes, and sessions break.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +27,7 @@ class FrameQueue {
  public:
   void Push(const FrameParts& frame);
   bool empty() const { return frames_.empty(); }
+  size_t size() const { return frames_.size(); }
   // The oldest, removed; valid until the next Pop.
   std::span<const std::byte> Pop();
 
@@ -32,6 +35,18 @@ class FrameQueue {
   std::deque<std::vector<std::byte>> frames_;
   std::vector<std::vector<std::byte>> spare_;
   std::vector<std::byte> popped_;
+};
+
+// Bytes on their way, of which the first have arrived.
+struct SimulatedTransfer {
+  const std::byte* from = nullptr;
+  std::byte* into = nullptr;
+  uint64_t length = 0;
+  uint64_t id = 0;
+  uint64_t done = 0;
+
+  bool over() const { return done == length; }
+  void GoOn(uint64_t bytes);
 };
 
 struct SimulatedLink {
@@ -43,9 +58,22 @@ struct SimulatedLink {
   FrameQueue replies;
   uint32_t credits_taken = 0;
   std::map<uint32_t, TransferBuffer> buffers;
-  absl::Status client_status;  // why the session is over, as the client sees it
-  absl::Status server_status;  // and as the server does
+  absl::Status client_status;           // why the session is over, as the client sees it
+  absl::Status server_status;           // and as the server does
+  std::deque<SimulatedTransfer> reads;  // posted and not polled
+
+  // Of delayed ones.
+  bool delayed = false;
+  size_t requests_arrived = 0;  // of the oldest
+  size_t replies_arrived = 0;
+  bool serves_arrived = false;  // once broken: what had arrived is served before the server notices
+  std::deque<SimulatedTransfer> pulls;  // that the server has begun
+
   bool over() const { return !client_status.ok() || !server_status.ok(); }
+  bool RequestThere() const { return !requests.empty() && (!delayed || requests_arrived > 0); }
+  bool ReplyThere() const { return !replies.empty() && (!delayed || replies_arrived > 0); }
+  bool ReadThere() const { return !reads.empty() && (!delayed || over() || reads.front().over()); }
+  void Break(std::string_view why);
 };
 
 // The poller's end of all its links.
@@ -87,6 +115,8 @@ class SimulatedEndpoint : public ServerEndpoint {
   bool pulls_held_ = false;
   bool closes_held_ = false;
   std::vector<std::shared_ptr<SimulatedLink>> told_;  // what the events of the last Poll point to
+  void FinishPulls(ChannelId channel, SimulatedLink& link);
+
   std::function<void(uint64_t)> on_gone_ = [](uint64_t) {};
 };
 
@@ -116,7 +146,6 @@ class SimulatedChannel : public ClientChannel {
 
   std::shared_ptr<SimulatedLink> link_;
   std::function<bool()> turn_;
-  std::vector<ReadOp> posted_;
   std::map<uint32_t, std::shared_ptr<SharedPages>> pages_;
   uint32_t next_key_ = 1;
 };

@@ -1,0 +1,22 @@
+#!/bin/sh
+# A checker that finds nothing proves nothing: with a safeguard left out, one of so many schedules must fail.
+#
+# usage: planted_faults_test.sh SCHEDULES PROGRAM...
+set -u
+schedules=$1
+shift
+failures=0
+for planted in "$@"; do
+  name=$(basename "$planted")
+  "$planted" --seed=1 "--count=$schedules" >"$TEST_TMPDIR/out" 2>&1
+  status=$?
+  if [ "$status" -eq 0 ]; then
+    cat "$TEST_TMPDIR/out"
+    echo "KVD_CASE failed Planted fault: $name is found within $schedules schedules"
+    failures=$((failures + 1))
+  else
+    tail -n 1 "$TEST_TMPDIR/out"
+    echo "KVD_CASE passed Planted fault: $name is found within $schedules schedules"
+  fi
+done
+[ "$#" -gt 0 ] && [ "$failures" -eq 0 ]
