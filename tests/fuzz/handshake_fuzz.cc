@@ -35,7 +35,7 @@ class Gate final : public Admission {
 
 void ToServer(Feed& feed) {
   Gate gate;
-  ServerDialogue dialogue(gate, PeerIdentity{.transport = "shm", .address = "/s"});
+  ServerDialogue dialogue(gate, PeerIdentity{.transport = "shm", .address = "/s"}, ChannelEnds());
   while (!feed.empty()) {
     const Exactly frame(feed.Bytes(feed.Take<uint8_t>()));
     const ServerDialogue::Step step = dialogue.Take(frame.bytes());
@@ -46,8 +46,7 @@ void ToServer(Feed& feed) {
 
 void ToClient(Feed& feed) {
   Hello hello{};
-  ClientDialogue dialogue("rdma", hello, TheKey());
-  dialogue.SetQueuePairs(feed.Take<uint32_t>(), feed.Take<uint32_t>());
+  ClientDialogue dialogue("rdma", ChannelEnds(), hello, TheKey());
   while (!feed.empty()) {
     const Exactly frame(feed.Bytes(feed.Take<uint8_t>()));
     const absl::StatusOr<bool> taken = dialogue.Take(frame.bytes());
@@ -58,7 +57,7 @@ void ToClient(Feed& feed) {
 
 void ToClientWithoutKey(Feed& feed) {
   Hello hello{};
-  ClientDialogue dialogue("shm", hello, nullptr);
+  ClientDialogue dialogue("shm", ChannelEnds(), hello, nullptr);
   const Exactly frame(feed.Rest());
   const absl::StatusOr<bool> taken = dialogue.Take(frame.bytes());
   if (!taken.ok() || !*taken) return;
