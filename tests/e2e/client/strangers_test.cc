@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -161,6 +163,54 @@ TEST_CASE(
   CHECK(between.Said() == "passed on 0 descriptors");
   close(ready[0]);
   close(ready[1]);
+}
+
+TEST_CASE("Strangers: sessions of others leave descriptors for administrators") {
+  NeedRoot();
+  const TempDir dir;
+  REQUIRE(chmod(dir.path().c_str(), 0755) == 0);
+  const std::string keys = FileOf(dir, "kvd.keys", 0);
+  std::ofstream(keys, std::ios::app) << "user " << kBetween << " read\n";
+  // kvd takes as many as it may have, and a limit that was lowered cannot be raised again.
+  const std::string program = dir.Join("kvd");
+  std::ofstream(program) << "#!/bin/sh\nulimit -n 96\nexec "
+                         << std::filesystem::absolute(getenv("KVD")) << " \"$@\"\n";
+  REQUIRE(chmod(program.c_str(), 0700) == 0);
+  KvdProcess kvd;
+  const absl::Status started =
+      kvd.Start(program, {"--memory=64m", "--shm_mode=0666", "--keys=" + keys});
+  KVD_REQUIRE_OK(started);
+  REQUIRE(chmod(kvd.socket_path().substr(0, kvd.socket_path().rfind('/')).c_str(), 0755) == 0);
+  int full[2];
+  int go[2];
+  REQUIRE((pipe(full) == 0 && pipe(go) == 0));
+  Other greedy(kBetween, [&] {
+    std::vector<std::unique_ptr<Client>> clients;
+    std::string last;
+    while (clients.size() < 200) {
+      auto client = Client::Connect(kvd.target());
+      if (!client.ok()) {
+        last = MessageOf(client.status());
+        break;
+      }
+      clients.push_back(*std::move(client));
+    }
+    char end;
+    if (write(full[1], "x", 1) != 1 || read(go[0], &end, 1) != 1) return std::string("no pipe");
+    return last;
+  });
+  char is_full;
+  REQUIRE(read(full[0], &is_full, 1) == 1);
+  std::vector<std::unique_ptr<Client>> administrators;
+  for (int i = 0; i < 2; ++i) {
+    auto client = Client::Connect(kvd.target());
+    KVD_REQUIRE_OK(client);
+    KVD_REQUIRE_OK((*client)->Sessions());
+    administrators.push_back(*std::move(client));
+  }
+  REQUIRE(write(go[1], "x", 1) == 1);
+  CHECK_THAT(greedy.Said(), Contains("no descriptors left"));
+  for (const int fd : {full[0], full[1], go[0], go[1]}) close(fd);
 }
 
 TEST_CASE("Strangers: where kvd is nobody of a user namespace, nobody of outside is its own user") {
