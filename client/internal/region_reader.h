@@ -14,7 +14,6 @@
 #include "client/internal/get_machine.h"
 #include "client/internal/read_buffer.h"
 #include "client/internal/read_queue.h"
-#include "common/base/planted_fault.h"
 #include "common/transport/client_channel.h"
 
 namespace kvd {
@@ -59,20 +58,15 @@ class RegionReader {
                                                   int64_t deadline_ns);
 
   // The quick way to do one read of a remote region: null if the bytes are not there after a little
-  // while. Then `under_way` tells whether AwaitRead will have them; otherwise nothing was read. They
-  // are valid until the next read.
-  const std::byte* ReadSoon(const GetMachine::Read& read, bool& under_way) {
-    under_way = false;
+  // while. Then under_way() tells whether AwaitRead will have them; otherwise nothing was read. They
+  // are valid until the next read. Not while an earlier read, given up at its deadline, is under
+  // way: what AwaitRead has would be that one's.
+  const std::byte* ReadSoon(const GetMachine::Read& read) {
     std::byte* const into = buffers_[static_cast<size_t>(read.into)].IfAtLeast(read.length);
-    // An earlier read, given up at its deadline, may be under way: its bytes are not these.
-    if (!ticket_.done || into == nullptr) {
-      under_way = Planted("READs mixed up") && !ticket_.done;
-      return nullptr;
-    }
-    if (ReadQuickly(read.offset, read.length, into)) return into;
-    under_way = !ticket_.done;
-    return nullptr;
+    if (!ticket_.done || into == nullptr) return nullptr;
+    return ReadQuickly(read.offset, read.length, into) ? into : nullptr;
   }
+  bool under_way() const { return !ticket_.done; }
   const std::byte* AwaitRead(int64_t deadline_ns) {
     return FinishRead(deadline_ns).ok() ? ticket_.into : nullptr;
   }
