@@ -44,6 +44,7 @@ Connector ConnectPatiently(Connector connect, Patience patience) {
           const ConnectOptions& options) mutable -> absl::StatusOr<std::unique_ptr<KeyValueStore>> {
         const std::chrono::nanoseconds begun = patience.now();
         const auto enough = std::min<std::chrono::nanoseconds>(kStartPatience, options.deadline);
+        absl::Status cause;  // of the last attempt that had one
         while (true) {
           const std::chrono::nanoseconds waited = patience.now() - begun;
           ConnectOptions left = options;
@@ -53,8 +54,11 @@ Connector ConnectPatiently(Connector connect, Patience patience) {
             if (const auto waited_for = in_vain.find(target); waited_for != in_vain.end()) {
               in_vain.erase(waited_for);
             }
-            return store;
+            // What was left of the deadline was too short to learn as much again.
+            return absl::IsDeadlineExceeded(store.status()) && !cause.ok() ? cause
+                                                                           : std::move(store);
           }
+          cause = store.status();
           if (patience.now() - begun >= enough) in_vain.emplace(target);
           if (in_vain.contains(target) || patience.interrupted() ||
               !DirectoryExists(SocketPathOf(target))) {

@@ -86,6 +86,11 @@ constexpr Flag kFlags[] = {
     {"gid_index", 'x', FlagKind::kCount, "N", "", "GID of the device's port, with --connect=tcp"},
     {"connect", '\0', FlagKind::kChoice, "cm|tcp", "cm",
      "how an RDMA server is connected to: by rdma_cm, or as its own --connect=tcp says"},
+    {"key_file", '\0', FlagKind::kText, "PATH", "",
+     "file with the key to be admitted by, as kvd's --keys has it; for its owner alone (mode "
+     "0600)"},
+    {"key_name", '\0', FlagKind::kText, "NAME", "",
+     "which key of that file; without it, the first"},
     {"deadline", '\0', FlagKind::kDuration, "TIME", "5s", "for connecting, and for each operation"},
     {"completion", '\0', FlagKind::kChoice, "bash|zsh", "",
      "print a script that completes kvbench's flags in a shell", false},

@@ -156,6 +156,8 @@ absl::Status TakeLength(const cli::FlagValues& flags, Workload& work) {
 absl::Status TakeClient(const cli::FlagValues& flags, Options& options) {
   options.server = flags.Text("server");
   options.client.deadline = flags.Duration("deadline");
+  options.client.key_file = flags.Text("key_file");
+  options.client.key_name = flags.Text("key_name");
   options.client.rdma_device = flags.Text("device");
   options.client.rdma_connect_by_tcp = flags.Text("connect") == "tcp";
   if (flags.IsSet("gid_index")) {

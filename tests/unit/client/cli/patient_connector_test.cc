@@ -21,12 +21,16 @@ struct Attempt {
   std::chrono::nanoseconds listens_at = 100h;
   absl::Status error = absl::UnavailableError("no socket");
   bool interrupted = false;
+  std::chrono::nanoseconds out_of_time_below{0};  // of the deadline that is left
 
   absl::Status Connect(const std::string& target, std::chrono::nanoseconds deadline = 5s) {
     const Connector inner = ConnectorTo(server);
     const Connector patient = ConnectPatiently(
         [&](std::string_view to, const ConnectOptions& left) {
           server.connect_error = now < listens_at ? error : absl::OkStatus();
+          if (left.deadline < out_of_time_below) {
+            server.connect_error = absl::DeadlineExceededError("out of time");
+          }
           return inner(to, left);
         },
         {.now = [this] { return now; },
@@ -55,6 +59,18 @@ TEST_CASE("Patient connector: gives up after a second, or at the deadline") {
   Attempt hasty;
   CHECK_FALSE(hasty.Connect(directory.Join("s"), 100ms).ok());
   CHECK(hasty.now < 5s + 200ms);
+}
+
+TEST_CASE("Patient connector: what was learned is not forgotten when time runs out") {
+  const kvd::test::TempDir directory;
+  Attempt attempt;
+  attempt.out_of_time_below = 50ms;
+  const absl::Status status = attempt.Connect(directory.Join("s"), 100ms);
+  CHECK(status == attempt.error);
+  CHECK(attempt.server.targets.size() > 2);
+  Attempt slow;
+  slow.out_of_time_below = 1h;
+  CHECK(absl::IsDeadlineExceeded(slow.Connect(directory.Join("s"), 100ms)));
 }
 
 TEST_CASE("Patient connector: what will not change is not waited for") {

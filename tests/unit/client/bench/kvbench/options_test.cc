@@ -54,6 +54,13 @@ TEST_CASE("Options: perftest's letters mean what they mean there") {
   CHECK(Parse({"-a"})->all_sizes);
 }
 
+TEST_CASE("Options: the key to be admitted by") {
+  const auto options = Parse({"--key_file=/k", "--key_name=app"});
+  KVD_REQUIRE_OK(options);
+  CHECK(options->client.key_file == "/k");
+  CHECK(options->client.key_name == "app");
+}
+
 TEST_CASE("Options: a workload of YCSB brings its distribution, unless another is given") {
   CHECK(Parse({"--mix=d"})->workload.distribution.Text() == "latest:0.99");
   CHECK(Parse({"--mix=d", "--dist=uniform"})->workload.distribution.Text() == "uniform");
