@@ -199,7 +199,10 @@ const std::vector<Flag>& Flags() {
          return absl::OkStatus();
        }},
       {"insecure", 0, nullptr,
-       "serve RDMA clients without --keys: whoever reaches --listen reads and writes", "",
+       "serve RDMA clients without --keys: whoever reaches --listen reads and writes; and --admin "
+       "at "
+       "other addresses than this host's",
+       "",
        [](KvdOptions& o, const std::string&) {
          o.insecure = true;
          return absl::OkStatus();
@@ -241,7 +244,8 @@ const std::vector<Flag>& Flags() {
          return SetEnum(v, {EvictPolicy::kNone, EvictPolicy::kLru}, o.evict);
        }},
       {"max_clients", 'c', "N",
-       "client connections at once; two more are kept for 'kvcli stat', info and ping by this user "
+       "client connections at once; two more are kept for 'kvcli stat', ping, admin and the like "
+       "by this user "
        "or root on this host",
        "1024",
        [](KvdOptions& o, const std::string& v) {
