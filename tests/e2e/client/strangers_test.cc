@@ -1,6 +1,7 @@
 // Users of one host against each other: one who stands between a client and kvd, and one who looks
 // like kvd's own user because the user namespace does not tell them apart. Has to become other
 // users, so it runs as root.
+#include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -225,6 +226,8 @@ TEST_CASE("Strangers: where kvd is nobody of a user namespace, nobody of outside
   int apart[2];
   int mapped[2];
   REQUIRE((pipe(apart) == 0 && pipe(mapped) == 0));
+  const UniqueFd kvd(open(getenv("KVD"), O_RDONLY | O_CLOEXEC));
+  REQUIRE(kvd.valid());
   const pid_t pid = fork();
   REQUIRE(pid >= 0);
   if (pid == 0) {
@@ -234,8 +237,10 @@ TEST_CASE("Strangers: where kvd is nobody of a user namespace, nobody of outside
     const char* const outcome = unshare(CLONE_NEWUSER) == 0 ? "y" : "n";
     if (write(apart[1], outcome, 1) != 1 || read(mapped[0], &go, 1) != 1) _exit(1);
     if (freopen(dir.Join("log").c_str(), "w", stderr) == nullptr) _exit(1);
-    const char* const kvd = getenv("KVD");
-    execl(kvd, kvd, "--memory=64m", "--shm_mode=0666", shm.c_str(), keys.c_str(), nullptr);
+    // By its descriptor: the way to it may be closed to that user.
+    const char* const arguments[] = {"kvd", "--memory=64m", "--shm_mode=0666", shm.c_str(),
+                                     keys.c_str(), nullptr};
+    fexecve(kvd.get(), const_cast<char* const*>(arguments), environ);
     _exit(1);
   }
   char outcome = 0;
