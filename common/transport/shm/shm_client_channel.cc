@@ -1,7 +1,6 @@
 #include "common/transport/shm/shm_client_channel.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -36,17 +35,9 @@ constexpr int64_t kSpinNs = 30'000;  // about what a wake-up from sleep costs
 
 int64_t NowNs() { return RealClock::Get().NowMonotonicNs(); }
 
-// On one CPU the server cannot answer while the client spins.
-int64_t SpinNs() {
-  cpu_set_t cpus;
-  CPU_ZERO(&cpus);
-  const bool known = sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
-  return known && CPU_COUNT(&cpus) == 1 ? 0 : kSpinNs;
-}
-
 class Channel final : public ClientChannel {
  public:
-  Channel(ShmAdmission admission, int64_t spin_ns)
+  explicit Channel(ShmAdmission admission)
       : socket_(std::move(admission.socket)),
         region_(std::move(admission.region)),
         segment_(std::move(admission.segment)),
@@ -55,7 +46,7 @@ class Channel final : public ClientChannel {
         buffers_(socket_.get()),
         reply_(admission.layout.frame_bytes / 8 + 1),
         credits_(admission.layout.credits),
-        spin_(spin_ns) {
+        spin_(kSpinNs) {
     welcome_ = admission.welcome;
     window_ = std::span(region_.base(), region_.length_bytes());
     ended_ = &reinterpret_cast<const SessionHeader*>(segment_.base())->closed;
@@ -309,7 +300,7 @@ absl::StatusOr<std::unique_ptr<ClientChannel>> ShmClientChannel::Connect(
     std::shared_ptr<const AccessKey> key) {
   KVD_ASSIGN_OR_RETURN(ShmAdmission admission,
                        ShmHandshake(path, hello, std::move(key), deadline_ns));
-  return std::make_unique<Channel>(std::move(admission), SpinNs());
+  return std::make_unique<Channel>(std::move(admission));
 }
 
 }  // namespace kvd
