@@ -47,7 +47,7 @@ TEST_CASE("History: many clients on few keys, while the table grows") {
 TEST_CASE("History: the table grows and shrinks many times") {
   const Recorded recorded =
       RunRecorder("RECORDER", "KVD",
-                  "--ops=300000 --memory=16m --pollers=1 --bucket_bytes=4096 --fillers=0 "
+                  "--ops=900000 --memory=16m --pollers=1 --bucket_bytes=4096 --fillers=0 "
                   "--breathers=2 --client_stops=10");
   RequireLinearizable(recorded);
   REQUIRE(recorded.counts.at("merges") > 200);
