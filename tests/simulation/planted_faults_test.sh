@@ -10,7 +10,8 @@ for planted in "$@"; do
   name=$(basename "$planted")
   "$planted" --seed=1 "--count=$schedules" >"$TEST_TMPDIR/out" 2>&1
   status=$?
-  if [ "$status" -eq 0 ]; then
+  # A history that is wrong, or clients that are stuck; a program that does not run finds nothing.
+  if [ "$status" -ne 3 ] && ! grep -q 'clients do not come to their end' "$TEST_TMPDIR/out"; then
     cat "$TEST_TMPDIR/out"
     echo "KVD_CASE failed Planted fault: $name is found within $schedules schedules"
     failures=$((failures + 1))
