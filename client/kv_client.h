@@ -444,8 +444,8 @@ class Client {
   using Facts = std::vector<std::pair<std::string, std::string>>;
   absl::StatusOr<std::vector<Facts>> Sessions(const OperationOptions& options = {});
   // Likewise, the requests that took the server long (kvd --slow_log), the newest first, 128 at the most: at_unix_us,
-  // operation, session, name, key_bytes, value_bytes, us (in all), phase (that took longest), waiting_us, pulling_us,
-  // evicting_us, executing_us.
+  // requests (that were late with it, itself included), operation, session, name, key_bytes, value_bytes, us (in all),
+  // phase (that took longest), waiting_us, pulling_us, evicting_us, executing_us, stalled_us.
   absl::StatusOr<std::vector<Facts>> SlowRequests(const OperationOptions& options = {});
   // Ends the sessions that `who` means, this one excepted, and returns how many: session:NUMBER,
   // client:HEX, name:NAME (as Sessions shows it), key:NAME, user:UID or address:HOST. Without such a prefix digits are a

@@ -217,6 +217,10 @@ StatisticList KvdServer::Statistics() const {
   std::vector<const RequestCounters*> counters;
   for (const Poller* poller : peers_) counters.push_back(&poller->counters());
   AddRequests(counters, list);
+  std::vector<PollerProcessor> processors;
+  for (const Poller* poller : peers_)
+    processors.push_back({&poller->counters(), ReadQueuedNs(poller->thread_id())});
+  AddStalls(processors, list);
   AddTimes(list);
   if (rdma_ != nullptr) AddRdma(list);
   AddProcess(list);

@@ -98,6 +98,7 @@ std::vector<AdminSlowRequest> KvdServer::AdminSlowRequests() const {
   for (SlowRequest& request : slow_log_.Newest()) {
     const RequestPhases& phases = request.phases;
     rows.push_back({.at_unix_us = request.at_unix_us,
+                    .requests = request.requests,
                     .operation = std::string(request.operation),
                     .session_id = request.session_id,
                     .name = std::move(request.name),
@@ -108,7 +109,8 @@ std::vector<AdminSlowRequest> KvdServer::AdminSlowRequests() const {
                     .waiting_us = phases.waiting_ns / 1000,
                     .pulling_us = phases.pulling_ns / 1000,
                     .evicting_us = phases.evicting_ns / 1000,
-                    .executing_us = phases.executing_ns / 1000});
+                    .executing_us = phases.executing_ns / 1000,
+                    .stalled_us = phases.stalled_ns / 1000});
   }
   return rows;
 }

@@ -20,6 +20,7 @@ using Facts = KeyValueStore::Statistics;
 // The server's names, and the heads of the table's columns.
 constexpr std::pair<std::string_view, std::string_view> kColumns[] = {
     {"at_unix_us", "WHEN"},
+    {"requests", "REQUESTS"},
     {"operation", "OPERATION"},
     {"session", "SESSION"},
     {"name", "NAME"},
@@ -31,6 +32,7 @@ constexpr std::pair<std::string_view, std::string_view> kColumns[] = {
     {"pulling_us", "PULLING"},
     {"evicting_us", "EVICTING"},
     {"executing_us", "EXECUTING"},
+    {"stalled_us", "STALLED"},
 };
 
 std::string Cell(std::string_view name, std::string_view value) {
@@ -101,16 +103,17 @@ constinit const Command kSlowlogCommand = {
     .details =
         "The last 128 that took as long as kvd's --slow_log says, the newest first; N: that many "
         "of\n"
-        "them. Whose they were (session and name as 'admin sessions' has them; session 0 has "
-        "gone),\n"
-        "how long they took from when kvd had them to when it had answered, and where: waiting "
-        "for\n"
-        "other requests, pulling the value from the client's memory, evicting others to make "
-        "room,\n"
-        "executing; microseconds. Never keys or values. For kvd's own user and root on its host, "
-        "and\n"
-        "keys of the role admin. With -w json, an object a line. Prints nothing if there were "
-        "none.\n",
+        "them. Those of one batch that were late for the same reason are one line, which counts "
+        "them.\n"
+        "Whose it was (session and name as 'admin sessions' has them; session 0 has gone), how "
+        "long\n"
+        "it took from when kvd had it to when it had answered, and where: waiting for other "
+        "requests,\n"
+        "pulling the value from the client's memory, evicting others to make room, executing, or\n"
+        "stalled: its poller had no processor; microseconds. Never keys or values. For kvd's own "
+        "user\n"
+        "and root on its host, and keys of the role admin. With -w json, an object a line. Prints\n"
+        "nothing if there were none.\n",
     .examples =
         "kvcli slowlog 10\n"
         "kvcli slowlog -w json\n",

@@ -22,20 +22,22 @@ struct AdminSession {
   uint64_t reported_reads = 0;  // by itself, as it says: a sample
 };
 
-// A request that took long.
+// A request that took long, and how many were late with it.
 struct AdminSlowRequest {
   int64_t at_unix_us = 0;
+  uint64_t requests = 1;  // itself included
   std::string operation;
   uint64_t session_id = 0;  // 0: it has gone
   std::string name;         // of the client, as AdminSession's
   uint32_t key_bytes = 0;
   uint64_t value_bytes = 0;
-  std::string phase;  // that took longest: "waiting", "pulling", "evicting", "executing"
+  std::string phase;  // that took longest: "waiting", "pulling", "evicting", "executing", "stalled"
   int64_t total_us = 0;
   int64_t waiting_us = 0;
   int64_t pulling_us = 0;
   int64_t evicting_us = 0;
   int64_t executing_us = 0;
+  int64_t stalled_us = 0;
 };
 
 // All are called on the endpoint's thread, must not block for long and not disturb who serves

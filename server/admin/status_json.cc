@@ -45,6 +45,7 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
   for (const AdminSlowRequest& request : slow_requests) {
     slow.push_back({{"at", UtcText(request.at_unix_us)},
                     {"at_unix_us", request.at_unix_us},
+                    {"requests", request.requests},
                     {"operation", request.operation},
                     {"session", request.session_id},
                     {"name", request.name},
@@ -55,7 +56,8 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
                     {"waiting_us", request.waiting_us},
                     {"pulling_us", request.pulling_us},
                     {"evicting_us", request.evicting_us},
-                    {"executing_us", request.executing_us}});
+                    {"executing_us", request.executing_us},
+                    {"stalled_us", request.stalled_us}});
   }
   const Json status{{"statistics", std::move(values)},
                     {"sessions", std::move(rows)},

@@ -61,6 +61,10 @@ std::string Tile(std::string_view label, std::string_view value, std::string_vie
                       HtmlText(more), "</small></div>\n");
 }
 
+std::string Milliseconds(int64_t us) {
+  return absl::StrFormat("%.3f", static_cast<double>(us) / 1000);
+}
+
 std::string Tiles(const StatisticList& all, const StatusRates& rates) {
   const auto number = [&](std::string_view name) { return Grouped(all.NumberOf(name)); };
   const bool known = rates.seconds > 0;
@@ -74,6 +78,10 @@ std::string Tiles(const StatisticList& all, const StatusRates& rates) {
       Tile("Processor", known ? absl::StrFormat("%.0f %%", 100 * rates.processor_seconds) : "...",
            absl::StrCat("of one core; ", number("pollers"), " poller(s), ",
                         TextOf(all, "poll_mode"))),
+      Tile("Pollers without a processor", number("poller_stalls"),
+           absl::StrCat("times of 1 ms or longer; the longest ",
+                        Milliseconds(static_cast<int64_t>(all.NumberOf("poller_longest_stall_us"))),
+                        " ms")),
       Tile("Evicted", number("evicted_items"), absl::StrCat("--evict=", TextOf(all, "evict"))),
       Tile("Refused for room", number("no_space"), "writes"),
       Tile("Memory left", FormatBytes(all.NumberOf("free_bytes")),
@@ -117,30 +125,30 @@ std::string Sessions(const std::vector<AdminSession>& sessions) {
   return html;
 }
 
-std::string Milliseconds(int64_t us) {
-  return absl::StrFormat("%.3f", static_cast<double>(us) / 1000);
-}
-
 std::string SlowRequests(const std::vector<AdminSlowRequest>& requests) {
   std::string html = absl::StrCat("<h2>Slow requests, of late: ", requests.size(), "</h2>\n");
   if (requests.empty()) return html + "<p>None took as long as --slow_log says.</p>\n";
   std::string rows;
   for (size_t i = 0; i < std::min(requests.size(), kSlowRequestsMax); ++i) {
     const AdminSlowRequest& r = requests[i];
-    absl::StrAppend(&rows, "<tr><td>", UtcText(r.at_unix_us), "</td><td>", HtmlText(r.operation),
-                    "</td><td>", r.session_id, "</td><td>", HtmlText(r.name));
+    absl::StrAppend(&rows, "<tr><td>", UtcText(r.at_unix_us), "</td><td class=\"n\">", r.requests,
+                    "</td><td>", HtmlText(r.operation), "</td><td>", r.session_id, "</td><td>",
+                    HtmlText(r.name));
     for (const uint64_t bytes : {uint64_t{r.key_bytes}, r.value_bytes})
       absl::StrAppend(&rows, "</td><td class=\"n\">", FormatBytes(bytes));
     absl::StrAppend(&rows, "</td><td class=\"n\"><b>", Milliseconds(r.total_us), "</b>");
-    for (const int64_t us : {r.waiting_us, r.pulling_us, r.evicting_us, r.executing_us})
+    for (const int64_t us :
+         {r.waiting_us, r.pulling_us, r.evicting_us, r.executing_us, r.stalled_us})
       absl::StrAppend(&rows, "</td><td class=\"n\">", Milliseconds(us));
     absl::StrAppend(&rows, "</td></tr>\n");
   }
   html += Rows(
-      "<th>when</th><th>operation</th><th>session</th><th>name</th><th class=\"n\">key</th>"
+      "<th>when</th><th "
+      "class=\"n\">requests</th><th>operation</th><th>session</th><th>name</th><th "
+      "class=\"n\">key</th>"
       "<th class=\"n\">value</th><th class=\"n\">ms</th><th class=\"n\">waiting</th>"
       "<th class=\"n\">pulling</th><th class=\"n\">evicting</th>"
-      "<th class=\"n\">executing</th>",
+      "<th class=\"n\">executing</th><th class=\"n\">stalled</th>",
       rows);
   if (requests.size() > kSlowRequestsMax) html += "<p>All: <code>kvcli slowlog</code></p>\n";
   return html;

@@ -100,8 +100,9 @@ Outcome AnswerRelease(const RequestView& request) {
 
 Outcome AnswerNotPermitted(const RequestView& request, Role role) {
   return AnswerError(request.header, ReplyStatus::kNotPermitted,
-                     role == Role::kRead ? "this session may only read; use a key of the role read-write"
-                                         : "this is for the role admin; use a key of that role");
+                     role == Role::kRead
+                         ? "this session may only read; use a key of the role read-write"
+                         : "this is for the role admin; use a key of that role");
 }
 
 Outcome AnswerTooManyPulls(const RequestView& request) {

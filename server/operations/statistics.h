@@ -19,6 +19,10 @@ namespace kvd {
 class RequestCounter {
  public:
   void Add(uint64_t n) { value_.store(get() + n, std::memory_order_relaxed); }
+  // To `n`, if it is less.
+  void Raise(uint64_t n) {
+    if (n > get()) value_.store(n, std::memory_order_relaxed);
+  }
   uint64_t get() const { return value_.load(std::memory_order_relaxed); }
 
  private:
@@ -34,6 +38,10 @@ struct RequestCounters {
   RequestCounter reported_reads;  // of HITS: keys that clients say they read
   RequestCounter forwarded;       // requests that another poller executed
   RequestCounter sleeps;
+  // Of times in which it was awake and had no processor.
+  RequestCounter stalls;
+  RequestCounter stalled_ns;
+  RequestCounter longest_stall_ns;
 };
 
 // "put": as a label of metrics says it.
@@ -52,6 +60,15 @@ LockedMemory ReadLockedMemory(const std::string& root = "");
 void AddShards(const ShardStats& sum, StatisticList& list);
 // The same of pollers.
 void AddRequests(std::span<const RequestCounters* const> pollers, StatisticList& list);
+// How the pollers came by their processors; the first is poller 0.
+struct PollerProcessor {
+  const RequestCounters* counters = nullptr;
+  uint64_t queued_ns = 0;  // ReadQueuedNs
+};
+void AddStalls(std::span<const PollerProcessor> pollers, StatisticList& list);
+// How long a thread of this process has been ready to run and waited for a processor; 0 where the
+// kernel does not say. `root` stands before the path, for tests.
+uint64_t ReadQueuedNs(int thread_id, const std::string& root = "");
 // CPU time and memory of this process.
 void AddProcess(StatisticList& list);
 

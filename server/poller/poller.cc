@@ -25,6 +25,9 @@ constexpr size_t kSweepClientsMin = 64;
 constexpr int64_t kIdleLooks = 4;
 // The longest sleep while items expire: their clock may go a little faster than the poller's.
 constexpr int64_t kSleepMaxUs = 10'000'000;
+// While somebody is connected, a sleep is of naps, by which it is noticed that it did not end in
+// time.
+constexpr int kNapMs = 100;
 
 }  // namespace
 
@@ -48,6 +51,7 @@ Poller::Poller(const PollerOptions& options, uint32_t index, ServerEndpoint& end
       clock_(clock),
       peers_(peers),
       operations_(shard, options.limits, options.replies_kept_max),
+      stall_meter_(options.processor_ns),
       wake_(std::move(wake)) {
   spare_forwards_.reserve(kSpareForwardsMax);
 }
@@ -114,7 +118,8 @@ void Poller::Join() {
 }
 
 void Poller::Run() {
-  now_ns_ = clock_.NowMonotonicNs();
+  thread_id_.store(gettid(), std::memory_order_relaxed);
+  LookAtClock();
   while (!stop_.load(std::memory_order_relaxed)) {
     if (Step()) {
       idle_since_ns_ = 0;
@@ -128,7 +133,7 @@ void Poller::Run() {
 
 bool Poller::Turn() {
   if (Step()) return true;
-  now_ns_ = clock_.NowMonotonicNs();
+  LookAtClock();
   Housekeeping();
   return shard_has_work_;
 }
@@ -148,7 +153,8 @@ inline void Poller::EndStep() {
   for (const Decoded* decoded = batch_.data(); decoded != end; ++decoded) {
     if (decoded->answered) times_.Add(decoded->request.header.opcode, batch_ns);
   }
-  if (batch_ns >= options_.slow_ns || (finished_count_ | own_times_count_) != 0) [[unlikely]]
+  if (batch_ns >= options_.slow_ns || (finished_count_ | own_times_count_) != 0 ||
+      stall_meter_.IsDue(step_ended_ns_)) [[unlikely]]
     NoteLate(batch_ns);
   batched_ = 0;
 }
@@ -177,14 +183,14 @@ bool Poller::Step() {
 
 void Poller::Idle() {
   if (options_.mode == PollMode::kEvent) {
-    now_ns_ = clock_.NowMonotonicNs();
+    LookAtClock();
     Housekeeping();
     if (!shard_has_work_) Sleep();
     return;
   }
   if (++idle_rounds_ % kIdleRoundsPerClock != 0) return CpuRelax();
   OfferCore();
-  now_ns_ = clock_.NowMonotonicNs();
+  LookAtClock();
   Housekeeping();
   if (options_.mode == PollMode::kBusy || shard_has_work_) return;
   if (idle_since_ns_ == 0) {
@@ -201,16 +207,34 @@ void Poller::Sleep() {
   sleeping_.store(true, std::memory_order_seq_cst);
   if (mailbox_.empty() && !stop_.load(std::memory_order_seq_cst) &&
       !orders_wait_.load(std::memory_order_seq_cst) && endpoint_.PrepareToSleep()) {
-    const int timeout_ms = SleepMaxMs();
     counters_.sleeps.Add(1);
-    pollfd wakers[] = {{endpoint_.event_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    poll(wakers, 2, timeout_ms);
-    if ((wakers[1].revents & POLLIN) != 0) {
-      uint64_t ignored;
-      [[maybe_unused]] const ssize_t got = read(wake_.get(), &ignored, sizeof(ignored));
-    }
+    Nap();
   }
   sleeping_.store(false, std::memory_order_relaxed);
+}
+
+// Until it is woken, or has slept for as long as it may.
+void Poller::Nap() {
+  pollfd wakers[] = {{endpoint_.event_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  int left_ms = SleepMaxMs();
+  for (int ready = 0; ready == 0 && left_ms != 0;) {
+    int nap_ms = left_ms;
+    if (sessions_.size() != 0 && (nap_ms < 0 || nap_ms > kNapMs)) nap_ms = kNapMs;
+    ready = poll(wakers, 2, nap_ms);
+    const int64_t began_ns = std::exchange(now_ns_, clock_.NowMonotonicNs());
+    const int64_t ends_ns = nap_ms < 0 ? INT64_MAX : began_ns + nap_ms * int64_t{1'000'000};
+    NoteStall(stall_meter_.Slept(began_ns, now_ns_, ends_ns));
+    if (left_ms > 0) left_ms -= nap_ms;
+  }
+  if ((wakers[1].revents & POLLIN) != 0) {
+    uint64_t ignored;
+    [[maybe_unused]] const ssize_t got = read(wake_.get(), &ignored, sizeof(ignored));
+  }
+}
+
+void Poller::LookAtClock() {
+  now_ns_ = clock_.NowMonotonicNs();
+  if (stall_meter_.IsDue(now_ns_)) NoteStall(stall_meter_.Look(now_ns_));
 }
 
 // Until there is something to do that nobody will ring for; -1: for ever.

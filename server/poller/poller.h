@@ -29,6 +29,7 @@
 #include "server/poller/mailbox.h"
 #include "server/poller/request_timing.h"
 #include "server/poller/slow_log.h"
+#include "server/poller/stall_meter.h"
 #include "server/poller/write_order.h"
 #include "server/session/session_table.h"
 #include "server/store/shard.h"
@@ -68,9 +69,11 @@ struct PollerOptions {
   std::function<void(uint64_t session_id, uint64_t reads)> note_reads = [](uint64_t, uint64_t) {};
   // A line for each slow request, the newest first; likewise.
   std::function<std::string()> slow_text = [] { return std::string(); };
-  // A request that took `slow_ns` or longer; called on any poller's thread. Throws bad_alloc.
+  // Requests that took `slow_ns` or longer; called on any poller's thread. Throws bad_alloc.
   int64_t slow_ns = INT64_MAX;
   std::function<void(SlowRequest)> slow = [](SlowRequest) {};
+  // The processor time of the calling thread: whether a poller was given its processor.
+  std::function<int64_t()> processor_ns = ThreadProcessorNs;
   // One line about a session, for the log; called on any poller's thread.
   std::function<void(const std::string&)> log = [](const std::string&) {};
 };
@@ -113,6 +116,8 @@ class Poller {
 
   const RequestCounters& counters() const { return counters_; }
   const RequestTimes& times() const { return times_; }
+  // As the kernel calls the thread (gettid); 0: it does not run yet.
+  int thread_id() const { return thread_id_.load(std::memory_order_relaxed); }
   Shard& shard() { return shard_; }
 
  private:
@@ -148,6 +153,13 @@ class Poller {
     uint16_t key_bytes = 0;
     uint64_t value_bytes = 0;
     RequestTiming timing;
+  };
+
+  // What becomes one line of the slow log.
+  struct SlowEntry {
+    Finished finished;
+    RequestPhases phases;
+    uint32_t requests = 0;  // 0: there is none
   };
 
   // From its creation until Stop, this poller works for the request.
@@ -187,7 +199,9 @@ class Poller {
   }
   void Idle();
   void Sleep();
+  void Nap();
   int SleepMaxMs() const;
+  void LookAtClock();
   void Housekeeping();
   void ReleaseExpired();
   void EndIdle();
@@ -225,11 +239,14 @@ class Poller {
   static bool MayTakeLong(const RequestView& request);
   void EndStep();
   void NoteLate(int64_t batch_ns);
+  int64_t NoteStall(int64_t stalled_ns);
   void Finish(ChannelId channel, const RequestHeader& request, const RequestTiming& timing);
   void NoteFinished(const Finished& finished, int64_t now_ns);
   void NoteOwnTime(const Decoded& decoded, int64_t evicting_ns);
-  void NoteSlowBatch(std::span<const Decoded> batch);
-  void NoteSlow(const Finished& finished, const RequestPhases& phases);
+  void NoteSlowBatch(std::span<const Decoded> batch, int64_t stalled_ns);
+  void NoteSlow(const Finished& finished, const RequestPhases& phases, bool to_blame);
+  void WriteSlow();
+  void WriteSlow(const SlowEntry& entry);
 
   // Other pollers (poller_forward.cc).
   size_t TakeMail();
@@ -259,6 +276,8 @@ class Poller {
   int64_t next_idle_look_ns_ = 0;
   RequestCounters counters_;
   RequestTimes times_;
+  StallMeter stall_meter_;
+  std::atomic<int> thread_id_{0};
 
   static constexpr size_t kBatchMax = 32;
   std::array<ServerEvent, kBatchMax> events_;
@@ -275,6 +294,10 @@ class Poller {
   std::array<OwnTime, kBatchMax> own_times_;
   size_t own_times_count_ = 0;
   int64_t looked_ns_ = 0;  // at the clock, since the first of own_times_
+  // Of this step's slow requests the longest so far: of those that had the time to themselves, and
+  // of those that only waited.
+  SlowEntry culprit_;
+  SlowEntry victims_;
   std::array<Finished, 32> finished_;
   size_t finished_count_ = 0;
   WriteOrder write_order_;

@@ -5,6 +5,9 @@
 // had nothing to do. So what a batch answers took as long as its step, each of its requests. Where
 // the time went, which matters of slow ones only, is told apart at requests that may take long:
 // these read the clock themselves.
+//
+// What is slow in one step becomes one line of the slow log, with the count of requests that it
+// hit; only those that had a long time to themselves have lines of their own.
 #include <algorithm>
 #include <new>
 #include <span>
@@ -32,11 +35,25 @@ bool Poller::MayTakeLong(const RequestView& request) {
 }
 
 void Poller::NoteLate(int64_t batch_ns) {
+  int64_t stalled_ns = 0;
+  if (batch_ns >= StallMeter::kStallNs || stall_meter_.IsDue(step_ended_ns_)) {
+    stalled_ns = std::min(batch_ns, NoteStall(stall_meter_.Look(step_ended_ns_)));
+  }
   if (batch_ns >= options_.slow_ns && batched_ != 0)
-    NoteSlowBatch(std::span(batch_).first(batched_));
+    NoteSlowBatch(std::span(batch_).first(batched_), stalled_ns);
   own_times_count_ = 0;
   for (const Finished& finished : std::span(finished_).first(std::exchange(finished_count_, 0)))
     NoteFinished(finished, step_ended_ns_);
+  WriteSlow();
+}
+
+int64_t Poller::NoteStall(int64_t stalled_ns) {
+  if (stalled_ns <= 0) return 0;
+  const auto stalled = static_cast<uint64_t>(stalled_ns);
+  counters_.stalls.Add(1);
+  counters_.stalled_ns.Add(stalled);
+  counters_.longest_stall_ns.Raise(stalled);
+  return stalled_ns;
 }
 
 // A request that was answered after all, in this step.
@@ -55,7 +72,7 @@ void Poller::NoteFinished(const Finished& finished, int64_t now_ns) {
                        .evicting_ns = timing.evicting_ns,
                        .executing_ns = timing.executing_ns};
   phases.waiting_ns = std::max<int64_t>(0, ns - phases.total_ns());
-  NoteSlow(finished, phases);
+  NoteSlow(finished, phases, phases.Longest() != "waiting");
 }
 
 // The request has just been executed: what passed since the last look at
@@ -69,39 +86,79 @@ void Poller::NoteOwnTime(const Decoded& decoded, int64_t evicting_ns) {
 }
 
 // Those whose own time is known waited for the rest of the step; the others waited for them, and
-// had what is left to themselves.
-void Poller::NoteSlowBatch(std::span<const Decoded> batch) {
+// had what is left to themselves, together. A stall was in the one whose own time can hold it.
+void Poller::NoteSlowBatch(std::span<const Decoded> batch, int64_t stalled_ns) {
   const int64_t step_ns = step_ended_ns_ - taken_ns_;
+  const bool alone = batch.size() == 1;
   const auto own_times = std::span(own_times_).first(own_times_count_);
   int64_t known_ns = 0;
-  for (const OwnTime& own : own_times) known_ns += own.evicting_ns + own.executing_ns;
-  if (batch.size() == 1) known_ns = 0;  // nobody to wait for
+  int64_t stalled_elsewhere_ns = stalled_ns;
+  for (const OwnTime& own : own_times) {
+    known_ns += own.evicting_ns + own.executing_ns;
+    if (own.executing_ns >= stalled_ns) stalled_elsewhere_ns = 0;
+  }
+  if (alone) known_ns = 0;  // nobody to wait for
+  RequestPhases others{.waiting_ns = known_ns, .stalled_ns = stalled_elsewhere_ns};
+  others.executing_ns = std::max<int64_t>(0, step_ns - others.total_ns());
   auto own = own_times.begin();
   for (size_t place = 0; place < batch.size(); ++place) {
-    RequestPhases phases{.waiting_ns = known_ns, .executing_ns = step_ns - known_ns};
-    if (own != own_times.end() && own->place == place) {
-      phases = {.evicting_ns = own->evicting_ns, .executing_ns = own->executing_ns};
+    RequestPhases phases = others;
+    const bool is_known = own != own_times.end() && own->place == place;
+    if (is_known) {
+      const int64_t stalled_here_ns = own->executing_ns >= stalled_ns ? stalled_ns : 0;
+      phases = {.evicting_ns = own->evicting_ns,
+                .executing_ns = own->executing_ns - stalled_here_ns,
+                .stalled_ns = stalled_here_ns};
       const int64_t rest_ns = std::max<int64_t>(0, step_ns - phases.total_ns());
-      (batch.size() == 1 ? phases.executing_ns : phases.waiting_ns) += rest_ns;
+      (alone ? phases.executing_ns : phases.waiting_ns) += rest_ns;
       ++own;
     }
     const Decoded& decoded = batch[place];
     const RequestHeader& header = decoded.request.header;
     if (!decoded.answered) continue;
-    NoteSlow({decoded.channel, header.opcode, header.key_len, header.value_len, {}}, phases);
+    const std::string_view longest = phases.Longest();
+    NoteSlow({decoded.channel, header.opcode, header.key_len, header.value_len, {}}, phases,
+             (is_known || alone) && longest != "waiting" && longest != "stalled");
   }
 }
 
-void Poller::NoteSlow(const Finished& finished, const RequestPhases& phases) {
+// `to_blame`: the time was its own; of those that had to wait one line speaks for all.
+void Poller::NoteSlow(const Finished& finished, const RequestPhases& phases, bool to_blame) {
+  if (!to_blame) {
+    const uint32_t requests = victims_.requests + 1;
+    if (phases.total_ns() > victims_.phases.total_ns() || requests == 1)
+      victims_ = {finished, phases};
+    victims_.requests = requests;
+    return;
+  }
+  SlowEntry entry{finished, phases, 1};
+  if (entry.phases.total_ns() > culprit_.phases.total_ns()) std::swap(entry, culprit_);
+  if (entry.requests != 0) WriteSlow(entry);
+}
+
+// Those that waited stand with what they waited for, if that was in this step.
+void Poller::WriteSlow() {
+  if (culprit_.requests != 0 && victims_.phases.Longest() == "waiting") {
+    culprit_.requests += std::exchange(victims_.requests, 0);
+  }
+  for (SlowEntry* entry : {&victims_, &culprit_}) {
+    if (entry->requests != 0) WriteSlow(*entry);
+    *entry = {};
+  }
+}
+
+void Poller::WriteSlow(const SlowEntry& entry) {
+  const Finished& finished = entry.finished;
   const ServerSession* const session = sessions_.Find(finished.channel);
   try {
     options_.slow({.at_unix_us = static_cast<int64_t>(NowUnixUs()),
+                   .requests = entry.requests,
                    .operation = OperationName(static_cast<Opcode>(finished.opcode)),
                    .session_id = session == nullptr ? 0 : session->session_id,
                    .name = session == nullptr ? std::string() : session->client_name,
                    .key_bytes = finished.key_bytes,
                    .value_bytes = finished.value_bytes,
-                   .phases = phases});
+                   .phases = entry.phases});
   } catch (const std::bad_alloc&) {
     // One that nobody will hear of.
   }

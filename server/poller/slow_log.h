@@ -19,14 +19,20 @@ struct RequestPhases {
   int64_t pulling_ns = 0;   // while its value was fetched from the client's memory
   int64_t evicting_ns = 0;  // while others made room for it
   int64_t executing_ns = 0;  // the rest
+  int64_t stalled_ns = 0;    // while its poller had no processor, where that is known
 
-  int64_t total_ns() const { return waiting_ns + pulling_ns + evicting_ns + executing_ns; }
-  // "waiting", "pulling", "evicting" or "executing": the longest.
+  int64_t total_ns() const {
+    return waiting_ns + pulling_ns + evicting_ns + executing_ns + stalled_ns;
+  }
+  // "waiting", "pulling", "evicting", "executing" or "stalled": the longest.
   std::string_view Longest() const;
 };
 
+// One that took long, and how many were late with it: those that it kept waiting, or that waited
+// for the same.
 struct SlowRequest {
   int64_t at_unix_us = 0;           // when it was answered
+  uint32_t requests = 1;            // itself included
   std::string_view operation = {};  // a literal
   uint64_t session_id = 0;          // 0: the session has gone
   std::string name = {};            // of the client, as it calls itself: whatever bytes it likes
@@ -44,7 +50,7 @@ class SlowLog {
   void Add(SlowRequest request);
   // The newest first.
   std::vector<SlowRequest> Newest() const;
-  // So far, also those that are not kept.
+  // Requests so far, also those that are not kept.
   uint64_t total() const;
 
  private:

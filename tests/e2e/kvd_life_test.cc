@@ -477,4 +477,26 @@ TEST_CASE("kvd: an idle one, with many clients, makes no progress of its own: it
   CHECK(after - before <= 4);
 }
 
+TEST_CASE("kvd: that it was stopped is in its statistics, also if it slept at the time") {
+  TempDir dir;
+  const std::string mode = GENERATE("--poll=event", "--poll=busy");
+  KvdProcess kvd({"--shm=" + dir.Join("s"), mode});
+  REQUIRE(kvd.WaitReady());
+  const std::unique_ptr<ClientChannel> client = Connect(dir.Join("s")).value();
+  const auto longest_us = [&] {
+    return std::stoull(Statistics(*client)["poller_longest_stall_us"]);
+  };
+  const uint64_t before_us = longest_us();
+  constexpr int64_t kStopNs = 400'000'000;
+  const Clock& clock = RealClock::Get();
+  kvd.Signal(SIGSTOP);
+  const int64_t until_ns = clock.NowMonotonicNs() + kStopNs;
+  while (clock.NowMonotonicNs() < until_ns) sched_yield();
+  kvd.Signal(SIGCONT);
+  // A nap of 0.1 s is what may pass unseen of it.
+  while (longest_us() < 250'000) sched_yield();
+  CHECK(longest_us() > before_us);
+  CHECK(std::stoull(Statistics(*client)["poller_stalls"]) > 0);
+}
+
 }  // namespace kvd::test

@@ -164,6 +164,8 @@ TEST_CASE("stat: a full kvd's screen is 24 lines at most") {
                            "pollers",
                            "poll_mode",
                            "poller_sleeps",
+                           "poller_stalls",
+                           "poller_stalled_us",
                            "rdma_device",
                            "rdma_listen",
                            "rdma_port_state",

@@ -204,6 +204,7 @@ TEST_CASE("Admin pages: slow requests are shown, on the page the newest of them,
   source.slow_requests = [] {
     std::vector<AdminSlowRequest> rows(128);
     rows[0] = {.at_unix_us = 1'000'000'000'000'000,
+               .requests = 31,
                .operation = "put",
                .session_id = 7,
                .name = "<b>",
@@ -214,15 +215,18 @@ TEST_CASE("Admin pages: slow requests are shown, on the page the newest of them,
                .waiting_us = 1,
                .pulling_us = 2,
                .evicting_us = 12'000,
-               .executing_us = 342};
+               .executing_us = 342,
+               .stalled_us = 77'000};
     return rows;
   };
   AdminPages pages({});
   pages.SetServing(source);
   const std::string page = Get(pages, "/").body;
-  CHECK_THAT(page, Catch::Contains("<td>2001-09-09T01:46:40Z</td><td>put</td><td>7</td>"
+  CHECK_THAT(page, Catch::Contains("<td>2001-09-09T01:46:40Z</td><td class=\"n\">31</td>"
+                                   "<td>put</td><td>7</td>"
                                    "<td>&lt;b&gt;</td><td class=\"n\">3 B</td>"
                                    "<td class=\"n\">2 KiB</td><td class=\"n\"><b>12.345</b></td>"));
+  CHECK_THAT(page, Catch::Contains("<td class=\"n\">77.000</td>"));
   CHECK_THAT(page, Catch::Contains("kvcli slowlog"));
   const auto json = nlohmann::json::parse(Get(pages, "/status.json").body);
   REQUIRE(json["slow_requests"].size() == 128);
@@ -231,6 +235,8 @@ TEST_CASE("Admin pages: slow requests are shown, on the page the newest of them,
   CHECK(slow["session"] == 7);
   CHECK(slow["name"] == "<b>");
   CHECK(slow["us"] == 12'345);
+  CHECK(slow["requests"] == 31);
+  CHECK(slow["stalled_us"] == 77'000);
   CHECK(slow["phase"] == "evicting");
   CHECK(slow["evicting_us"] == 12'000);
 }

@@ -54,6 +54,15 @@ TEST_CASE("Port counters: those of a fixed set that the device has, each once; o
         std::map<std::string, uint64_t>{{"kvd_rdma_port_errors_total link_downed", 2}});
 }
 
+TEST_CASE("Queued: what the kernel says of a thread; 0 where it says nothing") {
+  const TempDir root;
+  CHECK(ReadQueuedNs(17, root.Join("")) == 0);
+  Write(root.Join("proc/self/task/17/schedstat"), "689084 47852 1\n");
+  CHECK(ReadQueuedNs(17, root.Join("")) == 47852);
+  Write(root.Join("proc/self/task/17/schedstat"), "off\n");
+  CHECK(ReadQueuedNs(17, root.Join("")) == 0);
+}
+
 TEST_CASE("Locked memory: what the kernel says, 0 where it says nothing") {
   const TempDir root;
   CHECK(ReadLockedMemory(root.Join("")).locked_bytes == 0);

@@ -304,4 +304,33 @@ TEST_CASE("Statistics: one name and value a line, counters of all pollers summed
   CHECK_THAT(lines, Catch::Contains("\ncpu_user_us "));
 }
 
+TEST_CASE("Statistics: stalls of each poller are metrics of its own; their sum is a statistic") {
+  std::vector<RequestCounters> counters(kShardsMax);
+  counters[0].stalls.Add(2);
+  counters[0].stalled_ns.Add(7'000'000);
+  counters[0].longest_stall_ns.Raise(5'000'000);
+  counters[0].longest_stall_ns.Raise(2'000'000);
+  counters[255].stalls.Add(1);
+  counters[255].stalled_ns.Add(9'000'000);
+  counters[255].longest_stall_ns.Raise(9'000'000);
+  std::vector<PollerProcessor> pollers;
+  for (const RequestCounters& of : counters) pollers.push_back({&of, 1'000'000});
+  StatisticList list;
+  AddStalls(pollers, list);
+  CHECK(list.Lines() ==
+        "poller_stalls 3\npoller_stalled_us 16000\npoller_longest_stall_us 9000\n"
+        "poller_queued_us 256000\n");
+  const auto of_poller = [&](std::string_view metric, std::string_view poller) {
+    for (const Statistic& row : list.rows()) {
+      if (row.metric.name == metric && row.metric.label_value == poller) return row.number;
+    }
+    return uint64_t{12345};
+  };
+  CHECK(of_poller("kvd_poller_stalls_total", "0") == 2);
+  CHECK(of_poller("kvd_poller_stalls_total", "10") == 0);
+  CHECK(of_poller("kvd_poller_stalled_seconds_total", "255") == 9000);
+  CHECK(of_poller("kvd_poller_longest_stall_seconds", "0") == 5000);
+  CHECK(of_poller("kvd_poller_queued_seconds_total", "7") == 1000);
+}
+
 }  // namespace kvd::test
