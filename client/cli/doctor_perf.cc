@@ -18,6 +18,11 @@ void LookAtMachine(Invocation& run, PerfFacts& facts) {
     facts.cpu_node = NodeOfCpu(cpu);
     facts.governor = GovernorOf(cpu);
   }
+  facts.pressure_percent = CpuPressurePercent();
+  facts.load = LoadOfLastMinute();
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0)
+    facts.processors = static_cast<unsigned>(CPU_COUNT(&allowed));
   facts.mapped_page_bytes = MappedPageBytes(ReadTextFile("/proc/self/smaps"), "kvd-region");
   if (!facts.over_rdma) return;
   const std::string& wanted = run.flags().Text("device");
@@ -50,7 +55,12 @@ PerfDiagnosis DiagnosePerf(Invocation& run, const std::string& target, bool writ
   options.connect = [&](uint32_t entries) { return run.TryStore(target, 0, entries); };
   PerfFacts facts;
   const PortCounters before = ReadPortCounters();
-  const PerfOutcome outcome = MeasurePerf(options, run.console().clock, facts);
+  const Clock& clock = run.console().clock;
+  const int64_t began_ns = clock.NowMonotonicNs();
+  const OwnProcessor own_before = ReadOwnProcessor();
+  const PerfOutcome outcome = MeasurePerf(options, clock, facts);
+  facts.measured_s = static_cast<double>(clock.NowMonotonicNs() - began_ns) / 1e9;
+  facts.own = Between(own_before, ReadOwnProcessor());
   facts.losses = LossesBetween(before, ReadPortCounters());
   LookAtMachine(run, facts);
   ReportPerf(facts, options, report);

@@ -15,6 +15,7 @@ constexpr double kReadsPerColdGetMax = 1.25;
 constexpr double kOverflowShareMax = 0.25;
 constexpr double kRetryShareMax = 0.01;
 constexpr double kLocationHitShareMin = 0.9;
+constexpr double kWaitShareMax = 0.02;  // of the time, for a processor
 constexpr uint64_t kMtuSmall = 1024;
 constexpr uint64_t kSmallPage = 4096;
 // Above this a GET takes longer than the way there explains.
@@ -52,6 +53,51 @@ PerfCause JudgeLoss(const PerfFacts& facts) {
                             " (hw_counters of the port, before and after)"),
                "see to cables and to PFC or ECN on switches and both hosts; each loss costs a "
                "timeout of the connection");
+}
+
+PerfCause JudgeContention(const PerfFacts& facts) {
+  const double measured_us = facts.measured_s * 1e6;
+  const auto is_much = [measured_us](uint64_t us) {
+    return static_cast<double>(us) > kWaitShareMax * measured_us;
+  };
+  if (measured_us <= 0) return std::nullopt;
+  std::string found;
+  const auto add = [&found](const std::string& text) {
+    absl::StrAppend(&found, found.empty() ? "" : ", ", text);
+  };
+  const auto ms = [](uint64_t us) {
+    return absl::StrFormat("%.0f ms", static_cast<double>(us) / 1e3);
+  };
+  if (is_much(facts.server_queued_us)) {
+    add(absl::StrCat("kvd's pollers were ready to run and others had their processor for ",
+                     ms(facts.server_queued_us), " (poller_queued_us of 'kvcli stat')"));
+  } else if (is_much(facts.server_stalled_us)) {
+    add(absl::StrCat("kvd's pollers had no processor for ", ms(facts.server_stalled_us),
+                     ", though nobody else had it (poller_stalled_us of 'kvcli stat')"));
+  }
+  if (is_much(facts.own.queued_us)) {
+    add(absl::StrCat("this client was ready to run and others had its processor for ",
+                     ms(facts.own.queued_us), " (/proc/thread-self/schedstat), it was put off ",
+                     facts.own.put_off, " times (nonvoluntary_ctxt_switches)"));
+  }
+  if (found.empty()) return std::nullopt;
+  add(absl::StrFormat("of %.0f ms that this measured", measured_us / 1e3));
+  if (facts.load >= 0 && facts.processors != 0) {
+    add(absl::StrFormat(
+        "with a load of %.1f here on %d processors that this may use (/proc/loadavg, "
+        "sched_getaffinity)",
+        facts.load, facts.processors));
+  }
+  if (facts.pressure_percent >= 0) {
+    add(absl::StrFormat(
+        "%.0f %% of the last 10 s somebody here waited for one (/proc/pressure/cpu)",
+        facts.pressure_percent));
+  }
+  return Cause(
+      "contention", found,
+      "fewer --pollers than processors, kvd and clients on processors of their own "
+      "(--poller_cpus, taskset), no limit of processor time for their containers; 'top -H' "
+      "shows who else runs");
 }
 
 PerfCause JudgeByRequest(const PerfFacts& facts) {
@@ -208,8 +254,8 @@ PerfCause JudgeSoftware(const PerfFacts& facts) {
 std::vector<verbs::CheckResult> JudgeAll(const PerfFacts& facts) {
   std::vector<verbs::CheckResult> causes;
   for (PerfCause (*judge)(const PerfFacts&) :
-       {JudgeLoss, JudgeByRequest, JudgeRetries, JudgeNode, JudgePages, JudgeMtu, JudgeOverflow,
-        JudgeGovernor, JudgeSoftware, JudgeLocationCache, JudgePolling}) {
+       {JudgeLoss, JudgeContention, JudgeByRequest, JudgeRetries, JudgeNode, JudgePages, JudgeMtu,
+        JudgeOverflow, JudgeGovernor, JudgeSoftware, JudgeLocationCache, JudgePolling}) {
     if (PerfCause cause = judge(facts); cause.has_value()) causes.push_back(*std::move(cause));
   }
   if (!causes.empty() || !facts.cold.has_value()) return causes;

@@ -13,6 +13,7 @@ namespace kvd::cli {
 using PerfCause = std::optional<verbs::CheckResult>;
 
 PerfCause JudgeLoss(const PerfFacts& facts);           // packets sent again
+PerfCause JudgeContention(const PerfFacts& facts);     // processors that are shared with others
 PerfCause JudgeByRequest(const PerfFacts& facts);      // GETs that the server had to answer
 PerfCause JudgeRetries(const PerfFacts& facts);        // items written while they are read
 PerfCause JudgePages(const PerfFacts& facts);          // 4 KiB pages, there or here

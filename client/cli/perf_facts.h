@@ -30,6 +30,12 @@ struct GetFacts {
   double verify_us = 0;
 };
 
+// What the kernel counts of the thread that measures.
+struct OwnProcessor {
+  uint64_t queued_us = 0;  // ready to run and not running
+  uint64_t put_off = 0;    // times that another thread was given its processor
+};
+
 struct PerfFacts {
   bool over_rdma = false;
 
@@ -62,6 +68,16 @@ struct PerfFacts {
   std::string governor;  // of that processor; empty: it has none
   // Port counters that mean loss and that grew meanwhile: "mlx5_0/1 out_of_sequence".
   std::vector<std::pair<std::string, uint64_t>> losses;
+
+  // Who had the processors meanwhile.
+  double measured_s = 0;           // how long that took
+  uint64_t server_queued_us = 0;   // kvd's pollers, ready to run and not running; 0: or not known
+  uint64_t server_stalled_us = 0;  // awake and without a processor for 1 ms or longer, why ever
+  OwnProcessor own;
+  // This machine, at the end; less than 0: not known.
+  double pressure_percent = -1;  // of the last 10 s, in which somebody waited for a processor
+  double load = -1;              // of the last minute
+  unsigned processors = 0;       // that this process may use; 0: not known
 };
 
 inline constexpr uint64_t kPerfSmallBytes = 4096;

@@ -64,6 +64,42 @@ std::string GovernorOf(unsigned cpu, const std::string& root) {
       absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu, "/cpufreq/scaling_governor")));
 }
 
+OwnProcessor ReadOwnProcessor(const std::string& root) {
+  OwnProcessor own;
+  std::istringstream times(ReadTextFile(root + "/proc/thread-self/schedstat"));
+  uint64_t ran_ns = 0, queued_ns = 0;
+  if (times >> ran_ns >> queued_ns) own.queued_us = queued_ns / 1000;
+  std::istringstream lines(ReadTextFile(root + "/proc/thread-self/status"));
+  for (std::string name; lines >> name;) {
+    uint64_t count = 0;
+    if (name == "nonvoluntary_ctxt_switches:" && lines >> count) own.put_off = count;
+  }
+  return own;
+}
+
+OwnProcessor Between(const OwnProcessor& before, const OwnProcessor& after) {
+  return {after.queued_us - std::min(after.queued_us, before.queued_us),
+          after.put_off - std::min(after.put_off, before.put_off)};
+}
+
+double CpuPressurePercent(const std::string& root) {
+  constexpr std::string_view kTenSeconds = "avg10=";
+  std::istringstream words(ReadTextFile(root + "/proc/pressure/cpu"));
+  std::string word;
+  double percent = 0;
+  if (words >> word && word == "some" && words >> word && word.starts_with(kTenSeconds) &&
+      absl::SimpleAtod(word.substr(kTenSeconds.size()), &percent)) {
+    return percent;
+  }
+  return -1;
+}
+
+double LoadOfLastMinute(const std::string& root) {
+  std::istringstream words(ReadTextFile(root + "/proc/loadavg"));
+  double load = 0;
+  return words >> load ? load : -1;
+}
+
 PortCounters ReadPortCounters(const std::string& root) {
   PortCounters counters;
   const std::string devices = root + "/sys/class/infiniband";

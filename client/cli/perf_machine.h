@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/cli/perf_facts.h"
+
 namespace kvd::cli {
 
 // `root` stands before every path, for tests. What cannot be read is as if it was not there.
@@ -17,6 +19,16 @@ int NodeOfCpu(unsigned cpu, const std::string& root = "");
 
 // "performance", "powersave"; empty: the processor has no governor, as in most virtual machines.
 std::string GovernorOf(unsigned cpu, const std::string& root = "");
+
+// Of the calling thread so far.
+OwnProcessor ReadOwnProcessor(const std::string& root = "");
+OwnProcessor Between(const OwnProcessor& before, const OwnProcessor& after);
+
+// Percent of the last 10 seconds in which some thread of the machine waited for a processor; -1:
+// the kernel does not say (PSI).
+double CpuPressurePercent(const std::string& root = "");
+// How many threads ran or wanted to, on average over the last minute; -1: not known.
+double LoadOfLastMinute(const std::string& root = "");
 
 // Counters of every port of every RDMA device: "mlx5_0/1 out_of_sequence".
 using PortCounters = std::map<std::string, uint64_t>;

@@ -45,6 +45,13 @@ PerfFacts Sound() {
   facts.device_node = 0;
   facts.device_mtu_bytes = 4096;
   facts.governor = "performance";
+  facts.measured_s = 1;
+  facts.server_queued_us = 9'000;
+  facts.server_stalled_us = 8'000;
+  facts.own = {.queued_us = 7'000, .put_off = 3};
+  facts.pressure_percent = 60;  // others alone
+  facts.load = 40;
+  facts.processors = 2;
   return facts;
 }
 
@@ -138,6 +145,31 @@ TEST_CASE("Perf causes: loss, by the port's counters") {
   facts.losses = {{"mlx5_0/1 out_of_sequence", 3}, {"mlx5_0/1 local_ack_timeout_err", 1}};
   CHECK(Only(facts).check == "cause: loss");
   CHECK_THAT(Only(facts).found, Catch::Contains("out_of_sequence by 3, mlx5_0/1 local_ack"));
+}
+
+TEST_CASE("Perf causes: processors that are shared, kvd's or this client's; before events") {
+  PerfFacts facts = Sound();
+  facts.server_queued_us = 21'000;
+  CHECK(Only(facts).check == "cause: contention");
+  CHECK_THAT(Only(facts).found, Catch::Contains("21 ms (poller_queued_us of 'kvcli stat')") &&
+                                    Catch::Contains("of 1000 ms that this measured") &&
+                                    Catch::Contains("load of 40.0 here on 2 processors") &&
+                                    Catch::Contains("60 %") && !Catch::Contains("this client"));
+  facts.poll_mode = "event";
+  REQUIRE(JudgeAll(facts).size() == 2);
+  CHECK(JudgeAll(facts)[0].check == "cause: contention");
+
+  facts = Sound();
+  facts.server_stalled_us = 400'000;
+  CHECK_THAT(Only(facts).found, Catch::Contains("400 ms, though nobody else had it"));
+
+  facts = Sound();
+  facts.own = {.queued_us = 300'000, .put_off = 77};
+  facts.pressure_percent = facts.load = -1;
+  CHECK_THAT(Only(facts).found, Catch::Contains("300 ms (/proc/thread-self/schedstat)") &&
+                                    Catch::Contains("77 times") && !Catch::Contains("kvd's") &&
+                                    !Catch::Contains("load") && !Catch::Contains("pressure"));
+  CHECK_THAT(Only(facts).remedy, Catch::Contains("--poller_cpus"));
 }
 
 TEST_CASE("Perf causes: a frequency governor that saves power") {

@@ -26,6 +26,27 @@ TEST_CASE("Perf machine: a processor's node and governor") {
   CHECK(GovernorOf(3, root.path()) == "powersave");
 }
 
+TEST_CASE("Perf machine: how this thread came by its processor, and who else wants one") {
+  const TempDir root;
+  CHECK(ReadOwnProcessor(root.path()).queued_us == 0);
+  CHECK(CpuPressurePercent(root.path()) == -1);
+  CHECK(LoadOfLastMinute(root.path()) == -1);
+  Write(root.Join("proc/thread-self/schedstat"), "900000 47852000 3\n");
+  Write(root.Join("proc/thread-self/status"),
+        "Name:\tkvcli\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t17\n");
+  Write(root.Join("proc/pressure/cpu"),
+        "some avg10=12.50 avg60=1.00 avg300=0.10 total=5\nfull avg10=0.00 total=0\n");
+  Write(root.Join("proc/loadavg"), "3.25 1.00 0.50 2/100 999\n");
+  const OwnProcessor own = ReadOwnProcessor(root.path());
+  CHECK(own.queued_us == 47852);
+  CHECK(own.put_off == 17);
+  CHECK(CpuPressurePercent(root.path()) == 12.5);
+  CHECK(LoadOfLastMinute(root.path()) == 3.25);
+  const OwnProcessor more = Between({.queued_us = 47000, .put_off = 20}, own);
+  CHECK(more.queued_us == 852);
+  CHECK(more.put_off == 0);
+}
+
 TEST_CASE("Perf machine: port counters, and which of them mean loss") {
   const TempDir root;
   const std::string port = root.Join("sys/class/infiniband/mlx5_0/ports/1/");

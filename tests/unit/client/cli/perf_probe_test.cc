@@ -98,6 +98,26 @@ TEST_CASE("Perf: GETs by kind, each beside plain READs of as many bytes, and not
   CHECK_THAT(report, !Catch::Contains("mine") && !Catch::Contains("vvv"));
 }
 
+TEST_CASE("Perf: what kvd's pollers waited for a processor is that of the time that was measured") {
+  Rig rig;
+  rig.server.Insert("mine", "v");
+  rig.server.statistics.push_back({"poller_queued_us", "5000"});
+  rig.server.statistics.push_back({"poller_stalled_us", "300"});
+  const auto connect = rig.options.connect;
+  rig.options.connect = [&](uint32_t entries) {
+    if (entries != 0) {  // the last of what is measured
+      rig.server.statistics.pop_back();
+      rig.server.statistics.pop_back();
+      rig.server.statistics.push_back({"poller_queued_us", "12000"});
+      rig.server.statistics.push_back({"poller_stalled_us", "200"});
+    }
+    return connect(entries);
+  };
+  CHECK(rig.Measure().status.ok());
+  CHECK(rig.facts.server_queued_us == 7000);
+  CHECK(rig.facts.server_stalled_us == 0);  // of another kvd
+}
+
 TEST_CASE("Perf: an empty store tells what cannot be measured; --write measures and cleans up") {
   Rig rig;
   CHECK(rig.Measure().status.ok());
