@@ -54,12 +54,20 @@ class Files {
 };
 
 struct Fixture {
-  explicit Fixture(const std::string& keys = kApp + kReader + kBoss)
-      : kvd({"--memory=64m", "--max_value=16m", "--keys=" + files.Write("kvd.keys", keys),
-             "--audit=" + files.path("audit")}) {}
+  // By TCP instead of rdma_cm, where it is by RDMA.
+  explicit Fixture(bool may_be_by_tcp = false)
+      : by_tcp(may_be_by_tcp && KvdUnderTest::IsOverRdma()), kvd(Flags()) {}
 
+  std::vector<std::string> Flags() const {
+    std::vector<std::string> flags = {"--memory=64m", "--max_value=16m",
+                                      "--keys=" + files.Write("kvd.keys", kApp + kReader + kBoss),
+                                      "--audit=" + files.path("audit")};
+    if (by_tcp) flags.push_back("--connect=tcp");
+    return flags;
+  }
   ClientOptions With(const std::string& key) const {
     ClientOptions options;
+    options.rdma_connect_by_tcp = by_tcp;
     options.deadline = seconds(30);
     options.key_file = files.path("client.keys");
     options.key_name = key;
@@ -88,6 +96,7 @@ struct Fixture {
       std::this_thread::yield();
   }
 
+  const bool by_tcp;
   Files files;
   const std::string client_keys = files.Write("client.keys", kApp + kReader + kBoss);
   KvdUnderTest kvd;
@@ -139,6 +148,34 @@ TEST_CASE_METHOD(Fixture, "Admission: a key's role is what its session may do") 
   }
   CHECK(role_of_key == std::map<std::string, std::string>{
                            {"app", "read-write"}, {"reader", "read"}, {"boss", "admin"}});
+}
+
+TEST_CASE("Admission: keys, roles and revocation are the same where --connect=tcp is the way in") {
+  Fixture fixture(/*by_tcp=*/true);
+  const auto app = fixture.As("app");
+  const auto reader = fixture.As("reader");
+  const auto boss = fixture.As("boss");
+  KVD_REQUIRE_OK(app->Put("k", "v"));
+  CHECK(reader->Get("k").value() == "v");
+  KVD_REQUIRE_CODE(reader->Put("k", "w"), kPermissionDenied);
+  KVD_REQUIRE_CODE(app->Sessions(), kPermissionDenied);
+  CHECK(boss->Sessions().value().size() == 3);
+  ClientOptions wrong = fixture.With("app");
+  wrong.key_file = fixture.files.Write("wrong.keys", kNewApp);
+  const absl::Status refused = fixture.Refusal(wrong);
+  KVD_REQUIRE_CODE(refused, kPermissionDenied);
+  CHECK_THAT(MessageOf(refused), Contains("unknown key or wrong secret"));
+  // Kicked, it comes back; without its key it does not, and reads nothing any more.
+  CHECK(boss->Kick("key:reader").value() == 1);
+  while (reader->counters().reconnects == 0) KVD_REQUIRE_OK(reader->Ping());
+  CHECK(reader->Get("k").value() == "v");
+  fixture.Reload(kApp + kBoss);
+  while (boss->Sessions().value().size() > 2) std::this_thread::yield();
+  KVD_REQUIRE_CODE(reader->Get("k"), kPermissionDenied);
+  CHECK(app->Get("k").value() == "v");
+  CHECK(app->counters().reconnects == 0);
+  CHECK_THAT(fixture.files.Read("audit"),
+             Contains("\"event\":\"refused\"") && Contains("\"event\":\"kicked\""));
 }
 
 TEST_CASE_METHOD(Fixture, "Admission: without the right secret nobody is let in") {

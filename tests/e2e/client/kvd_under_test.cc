@@ -11,9 +11,12 @@
 
 namespace kvd::test {
 
-KvdUnderTest::KvdUnderTest(std::vector<std::string> flags) {
+bool KvdUnderTest::IsOverRdma() {
   const char* const over = getenv("KVD_OVER");
-  over_rdma_ = over != nullptr && std::strcmp(over, "rdma") == 0;
+  return over != nullptr && std::strcmp(over, "rdma") == 0;
+}
+
+KvdUnderTest::KvdUnderTest(std::vector<std::string> flags) : over_rdma_(IsOverRdma()) {
   if (over_rdma_) {
     const RdmaEnvironment environment = FindRdmaEnvironment();
     if (environment.sides.empty()) KVD_SKIP("no RDMA device");

@@ -15,6 +15,9 @@ class KvdUnderTest {
   // Starts kvd with `flags` besides those of the transport.
   explicit KvdUnderTest(std::vector<std::string> flags);
 
+  // Whether it will be by RDMA.
+  static bool IsOverRdma();
+
   const std::string& target() const { return target_; }
   bool over_rdma() const { return over_rdma_; }
   KvdProcess& process() { return process_; }

@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import select
 import shutil
 import signal
 import stat
@@ -521,6 +522,46 @@ def watch():
     clear()
 
 
+def watch_of_a_key_that_is_revoked():
+    """kvcli: watch goes on after a kick while its key is good, and reads nothing more once that is revoked"""
+    keys = {name: f"key {name} {role} {digits * 16}\n"
+            for name, role, digits in (("watcher", "read", "ab"), ("boss", "admin", "cd"))}
+    files = {}
+    for name in ("kvd", *keys):
+        files[name] = SERVER.path(name + ".watch.keys")
+        with open(os.open(files[name], os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="utf-8") as file:
+            file.write("".join(keys.values()) if name == "kvd" else keys[name])
+    server = Server(KVD, "--memory=64m", "--hugepages=off", "--keys=" + files["kvd"],
+                    "--audit=" + SERVER.path("watch.audit"))
+    boss = Kvcli(KVCLI_BINARY, server.target)
+    try:
+        server.start(boss)
+        watching = boss.start("--key_file=" + files["watcher"], "watch", "n", "--interval=1ms", "-w", "json")
+
+        def sees_changes():
+            least = last = int(boss.ok("--key_file=" + files["boss"], "incr", "n"))
+            seen = 0
+            while seen < least:
+                while not select.select([watching.stdout], [], [], 0)[0] and seen < last:
+                    last = int(boss.ok("--key_file=" + files["boss"], "incr", "n"))
+                seen = int(json.loads(watching.stdout.readline())["value"])
+        sees_changes()
+        check_equal(boss.ok("--key_file=" + files["boss"], "admin", "kick", "key:watcher"), b"1\n")
+        sees_changes()
+        with open(files["kvd"], "w", encoding="utf-8") as file:
+            file.write(keys["boss"])
+        server.process.send_signal(signal.SIGHUP)
+        while '"reloaded"' not in open(SERVER.path("watch.audit"), encoding="utf-8").read():
+            pass
+        boss.ok("--key_file=" + files["boss"], "put", "n", "not-for-the-watcher")
+        out, err = watching.communicate(timeout=TIMEOUT_S)
+        check_equal(watching.returncode, 5, err)
+        check(b"unknown key or wrong secret" in err, err)
+        check(b"not-for-the-watcher" not in out, out)
+    finally:
+        server.close()
+
+
 def bundle():
     """kvcli: bundle holds what helps, for its owner alone, and none of what is private"""
     secret = RANDOM.randbytes(32).hex()
@@ -823,7 +864,7 @@ def main():
                    load_and_dump_round_trip, memory_of_a_load, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
                    scan_in_parts, flush_asks, big_keys, rates, stat_screen, latency, watch,
-                   bundle,
+                   watch_of_a_key_that_is_revoked, bundle,
                    traits_round_trip,
                    load_without_a_server,
                    commands_from_standard_input, output_errors, interrupted_load, the_prompt,
