@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kExitCannotStart = 1;
 constexpr int kExitUsage = 2;
-constexpr int kExitCheckFailed = 78;  // EX_CONFIG of sysexits.h
+constexpr int kExitConfig = 78;  // EX_CONFIG of sysexits.h: to start it again would not help
 
 void Print(FILE* to, const std::string& text) { fwrite(text.data(), 1, text.size(), to); }
 
@@ -71,10 +71,13 @@ void RaiseLimits() {
 
 int Check(const absl::StatusOr<KvdPlan>& plan) {
   absl::Status status = plan.status();
-  if (status.ok() && !plan->options.shm_path.empty())
+  const bool beside = status.ok() && plan->running.has_value();
+  if (status.ok() && !beside && !plan->options.shm_path.empty())
     status = SocketClaim::Check(plan->options.shm_path);
   if (status.ok() && plan->admin.has_value()) {
-    if (const absl::Status listens = ListenAt(*plan->admin).status(); !listens.ok()) {
+    const absl::Status listens = ListenAt(*plan->admin).status();
+    // The port may be that of the kvd that runs.
+    if (!listens.ok() && !(beside && absl::IsAlreadyExists(listens))) {
       status = absl::Status(listens.code(), absl::StrCat("--admin: ", listens.message()));
     }
   }
@@ -82,13 +85,13 @@ int Check(const absl::StatusOr<KvdPlan>& plan) {
     status = CheckAuditFile(plan->options.audit_path);
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
-    return kExitCheckFailed;
+    return kExitConfig;
   }
   Print(stdout, DescribePlan(*plan));
   for (const verbs::CheckResult& result : plan->checks) {
     if (result.outcome != verbs::CheckOutcome::kFailed) continue;
     Print(stderr, absl::StrCat("kvd: --check failed: ", result.check, ": ", TextOf(result), "\n"));
-    return kExitCheckFailed;
+    return kExitConfig;
   }
   return 0;
 }
@@ -149,7 +152,7 @@ int Main(const std::vector<std::string>& arguments) {
   if (options->check) return Check(plan);
   if (!plan.ok()) {
     Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(plan.status()), "\n"));
-    return kExitCannotStart;
+    return absl::IsResourceExhausted(plan.status()) ? kExitCannotStart : kExitConfig;
   }
   // Now rather than once gigabytes have been taken.
   if (!plan->cannot_listen.empty()) {

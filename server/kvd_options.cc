@@ -529,8 +529,11 @@ std::string KvdHelp() {
   absl::StrAppend(&text, "  --flagfile=PATH         ",
                   "reads flags from a file, one a line; # begins a comment\n\n",
                   "Exit status: 0 done: stopped by a signal, or --check found nothing against it;\n"
-                  "1 cannot start; 2 usage: a flag that is not understood, also with --check;\n"
-                  "78 --check failed: kvd would not start with these flags on this machine.\n");
+                  "1 cannot start at present: another kvd is in the way, memory or a device is "
+                  "lacking;\n"
+                  "2 usage: a flag that is not understood, also with --check;\n"
+                  "78 --check failed, or flags and the files that they name do not let it start, "
+                  "however\noften it is tried.\n");
   return text;
 }
 

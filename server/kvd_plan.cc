@@ -29,7 +29,18 @@ constexpr uint64_t kDescriptorsOfKvd = 64;
 
 std::string Bytes(uint64_t bytes) { return FormatBytes(bytes); }
 
-absl::Status CheckMemory(const KvdPlan& plan) {
+absl::Status Lacking(absl::Status status) {
+  return status.ok() ? status : absl::ResourceExhaustedError(status.message());
+}
+
+// `facts`: counts what a kvd that is to end gives back; so does this.
+absl::Status CheckHugepagesFor(const KvdPlan& plan, const verbs::LocalFacts& facts, int node) {
+  if (plan.running.has_value() && facts.hugepages_free >= plan.options.memory_bytes / (2 * kMiB))
+    return absl::OkStatus();
+  return Lacking(CheckHugepages(plan.options.memory_bytes, node));
+}
+
+absl::Status CheckMemory(const KvdPlan& plan, const verbs::LocalFacts& facts) {
   const KvdOptions& options = plan.options;
   const int node = plan.placement.strict ? plan.placement.node : -1;
   const uint64_t minimum = Region::MinimumBytes(options.pollers);
@@ -43,19 +54,28 @@ absl::Status CheckMemory(const KvdPlan& plan) {
                      " bytes (", Bytes(minimum), ") for ", options.pollers,
                      options.pollers == 1 ? " poller" : " pollers", meant));
   }
-  const MachineMemory machine = ReadMachineMemory();
+  const MachineMemory& machine = facts.memory;
   // Hugepages of the kernel's pool are no part of what is available otherwise.
   const bool in_hugepages =
-      options.hugepages != HugepagePolicy::kOff && CheckHugepages(options.memory_bytes, node).ok();
-  if (!in_hugepages && node >= 0) KVD_RETURN_IF_ERROR(CheckNodeMemory(options.memory_bytes, node));
+      options.hugepages != HugepagePolicy::kOff && CheckHugepagesFor(plan, facts, node).ok();
+  if (!in_hugepages && node >= 0 && !plan.running.has_value())
+    KVD_RETURN_IF_ERROR(Lacking(CheckNodeMemory(options.memory_bytes, node)));
   if (!in_hugepages && machine.total_bytes != 0 && options.memory_bytes > machine.usable_bytes()) {
-    return absl::FailedPreconditionError(
+    return absl::ResourceExhaustedError(
         absl::StrCat("--memory=", options.memory_bytes, " (", Bytes(options.memory_bytes),
-                     ") is more than this machine can give; ", machine.Describe()));
+                     ") is more than this machine can give; ", machine.Describe(),
+                     plan.running.has_value() ? ", once the kvd that runs has ended" : ""));
   }
   // What the start would find out a little later.
-  return options.hugepages == HugepagePolicy::kRequire ? CheckHugepages(options.memory_bytes, node)
+  return options.hugepages == HugepagePolicy::kRequire ? CheckHugepagesFor(plan, facts, node)
                                                        : absl::OkStatus();
+}
+
+// What the kvd that runs will have given back by the time that this one starts.
+void CountAsThere(const RunningKvd& running, verbs::LocalFacts& facts) {
+  facts.memory.available_bytes += running.resident_bytes;
+  facts.memory.limit_used_bytes -= std::min(facts.memory.limit_used_bytes, running.resident_bytes);
+  facts.hugepages_free += running.hugepages_bytes / (2 * kMiB);
 }
 
 absl::Status SettleMaxValue(KvdOptions& options) {
@@ -241,9 +261,13 @@ absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options) {
   KVD_RETURN_IF_ERROR(CheckTransports(options));
   KVD_RETURN_IF_ERROR(LoadKeys(plan));
   KVD_RETURN_IF_ERROR(CheckAdmin(plan));
-  const verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  verbs::LocalFacts facts = verbs::GatherLocalFacts();
+  if (options.check && !options.shm_path.empty()) {
+    plan.running = FindRunningKvd(options.shm_path);
+    if (plan.running.has_value()) CountAsThere(*plan.running, facts);
+  }
   KVD_RETURN_IF_ERROR(PlaceKvd(plan, facts));
-  KVD_RETURN_IF_ERROR(CheckMemory(plan));
+  KVD_RETURN_IF_ERROR(CheckMemory(plan, facts));
   KVD_RETURN_IF_ERROR(SettleMaxValue(plan.options));
   const uint32_t cores = std::max(1u, std::thread::hardware_concurrency());
   if (options.pollers > cores) {
@@ -288,6 +312,10 @@ std::string DescribePlan(const KvdPlan& plan) {
       "when full: ", o.evict == EvictPolicy::kLru ? "evicts (lru)" : "refuses writes", "\n",
       "clients: at most ", o.max_clients, "\n", "bucket: ", Bytes(o.bucket_bytes), "\n",
       "admin endpoint: ", plan.admin.has_value() ? plan.admin->ToText() : "none", "\n");
+  if (plan.running.has_value()) {
+    absl::StrAppend(&text, "running: a kvd (pid ", plan.running->pid, ") serves ", o.shm_path,
+                    "; this is for when it has ended\n");
+  }
   for (const std::string& warning : plan.warnings)
     absl::StrAppend(&text, "warning: ", warning, "\n");
   for (const verbs::CheckResult& result : plan.checks) {

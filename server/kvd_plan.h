@@ -13,6 +13,7 @@
 #include "common/transport/verbs/local_check.h"
 #include "server/admin/admin_address.h"
 #include "server/kvd_options.h"
+#include "server/running_kvd.h"
 
 namespace kvd {
 
@@ -28,11 +29,15 @@ struct KvdPlan {
   // Why --listen cannot be, as far as that is known beforehand, and what to do. Empty: nothing is
   // known against it.
   std::string cannot_listen;
+  // With --check: the kvd that serves --shm at present. The plan is for when that has ended, and
+  // counts what it then gives back as there.
+  std::optional<RunningKvd> running;
   std::optional<AdminAddress> admin;  // where the admin endpoint listens
 };
 
-// InvalidArgument or FailedPrecondition: one line that names flag, value and remedy. Starts
-// nothing, takes nothing.
+// An error is one line that names flag, value and remedy. ResourceExhausted: this machine has not
+// so much memory to give just now; all others stay until somebody changes flags, files or the
+// machine. Starts nothing, takes nothing.
 absl::StatusOr<KvdPlan> MakeKvdPlan(const KvdOptions& options);
 
 // The plan for people, one "name: value" a line.

@@ -60,12 +60,23 @@ ExitCode Conclude(Invocation& run, const std::string& path, const absl::Status& 
     return ExitCode::kInterrupted;
   }
   if (!scanned.ok()) return run.FailOfStore(path, scanned);
+  const uint64_t replaced = file == nullptr ? 0 : file->replaced_bytes();
+  if (written.counts.items == 0 && replaced != 0) {
+    // A kvd that was started anew is empty: what was saved of it before is worth more.
+    return run.Fail(path, Failure{ExitCode::kNotFound,
+                                  absl::StrCat("there is no item to write, and the file has ",
+                                               FormatBytes(replaced),
+                                               " of before; it was not changed; remove it first if "
+                                               "it is to be empty")});
+  }
   if (file != nullptr) {
     if (const absl::Status status = file->Commit(); !status.ok()) {
       return run.Fail(path, LocalIoFailure(status));
     }
   }
-  run.Note(path, summary);
+  run.Note(path, absl::StrCat(summary, replaced == 0 ? ""
+                                                     : absl::StrCat("; in the place of a file of ",
+                                                                    FormatBytes(replaced))));
   if (written.counts.items == 0) NoteOfPattern(run);
   return ExitCode::kDone;
 }
@@ -116,8 +127,13 @@ constinit const Command kDumpCommand = {
         "with \\t \\n \\r \\\\ \\xNN for bytes that are no text, and the same two, named, behind "
         "TABs.\n"
         "Either comes back byte for byte with load. In no order; as it is while it goes on: an\n"
-        "item that is written meanwhile may come twice, the later value later. FILE appears only\n"
-        "once all of it is on the disk. Ctrl-C leaves it as it was, with exit status 130.\n",
+        "item that is written meanwhile may come twice, the later value later. FILE appears, or "
+        "takes\n"
+        "the place of an earlier one, only once all of it is on the disk; an error or Ctrl-C "
+        "(exit\n"
+        "status 130) leaves it as it was. An earlier FILE that holds something is not replaced by "
+        "a\n"
+        "dump of no items: exit status 1.\n",
     .examples =
         "kvcli dump backup.jsonl\n"
         "kvcli dump --format=tsv | gzip > backup.tsv.gz\n"

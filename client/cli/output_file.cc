@@ -30,6 +30,14 @@ mode_t CurrentUmask() {
   return mask;
 }
 
+// So that the new name outlives a power failure; file systems that cannot are as good as they are.
+void SyncDirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const UniqueFd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.valid()) ::fsync(opened.get());
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
@@ -47,6 +55,7 @@ absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string
   const mode_t mode = exists ? about.st_mode & 07777 : 0666 & ~CurrentUmask();
   std::unique_ptr<OutputFile> output(
       new OutputFile(std::move(file), final_path, std::move(temporary)));
+  if (exists) output->replaced_bytes_ = static_cast<uint64_t>(about.st_size);
   if (::fchmod(output->file_.get(), mode) != 0) {
     return ErrnoStatus(absl::StrCat("cannot set the mode of ", Quoted(output->temporary_path_)));
   }
@@ -68,6 +77,7 @@ absl::Status OutputFile::Commit() {
     return ErrnoStatus(absl::StrCat("cannot rename ", Quoted(temporary_path_)));
   }
   temporary_path_.clear();
+  SyncDirectoryOf(path_);
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 // A file that is there whole, or not at all.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -24,9 +25,11 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   ByteSink& sink() { return sink_; }
+  // Bytes of the earlier file, which Commit replaces; 0: there is none, or it is empty.
+  uint64_t replaced_bytes() const { return replaced_bytes_; }
 
-  // Once, after the last byte: it is on the disk when this returns. Errors: the sink's or another
-  // errno; the earlier file, if any, is then as it was.
+  // Once, after the last byte: it is on the disk, under its name, when this returns. Errors: the
+  // sink's or another errno; the earlier file, if any, is then as it was.
   absl::Status Commit();
 
  private:
@@ -39,6 +42,7 @@ class OutputFile {
   UniqueFd file_;
   const std::string path_;
   std::string temporary_path_;  // empty: written directly, or committed
+  uint64_t replaced_bytes_ = 0;
   FdSink sink_;
 };
 

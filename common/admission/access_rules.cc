@@ -69,6 +69,12 @@ absl::Status AddKey(const std::vector<std::string_view>& words, AccessRules& rul
                             "; make one with: openssl rand -hex 32"));
   }
   key.secret = absl::HexStringToBytes(ToAbsl(hex));
+  for (const AccessKey& other : rules.keys) {
+    if (other.secret != key.secret) continue;
+    return Bad(absl::StrCat("key '", key.name, "' has the secret of '", other.name,
+                            "': whoever has one has the other's role too; make it one of its own "
+                            "with: openssl rand -hex 32"));
+  }
   rules.keys.push_back(std::move(key));
   return absl::OkStatus();
 }

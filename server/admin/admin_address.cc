@@ -98,7 +98,7 @@ absl::StatusOr<AdminListener> ListenAt(const AdminAddress& address) {
   if (bind(listener.fd.get(), at, address.length) != 0 ||
       listen(listener.fd.get(), kBacklog) != 0) {
     if (errno == EADDRINUSE) {
-      return absl::UnavailableError(
+      return absl::AlreadyExistsError(
           absl::StrCat(shown, " is in use; choose another port, or see who has it: ss -ltnp"));
     }
     if (errno == EADDRNOTAVAIL) {

@@ -26,8 +26,8 @@ struct AdminAddress {
 // without it (also ":PORT") it is 127.0.0.1. Port 0: any that is free. InvalidArgument.
 absl::StatusOr<AdminAddress> ParseAdminAddress(std::string_view text);
 
-// A socket that listens there and does not block. Unavailable: the address is taken, or is none of
-// this machine.
+// A socket that listens there and does not block. AlreadyExists: the address is taken.
+// Unavailable: it is none of this machine.
 struct AdminListener {
   UniqueFd fd;
   AdminAddress address;  // with the port that it got

@@ -245,7 +245,7 @@ def keys():
                 with open(directory + "/log", encoding="utf-8") as lines:
                     return words in lines.read()
             wait_for("kvd to serve", lambda: said(" serves "))
-            secret.write(KEY + KEY.replace("app", "backup"))
+            secret.write(KEY + KEY.replace("app", "backup").replace("abab", "cdcd", 1))
             wait_for("kvd to read two keys", lambda: said("2 keys"))
             check_equal(os.stat(copy).st_mode & 0o7777, 0o600)
             check_equal(other.poll(), None)

@@ -74,7 +74,7 @@ def service_directives():
         unit = directives(path)
         expected = {
             "Type": "notify", "ExecReload": "/bin/sh -c 'kill -HUP $MAINPID'", "User": "kvd", "LimitMEMLOCK": "infinity",
-            "Restart": "on-failure", "RestartPreventExitStatus": "2", "TimeoutStartSec": "infinity",
+            "Restart": "on-failure", "RestartPreventExitStatus": "2 78", "TimeoutStartSec": "infinity",
             "NoNewPrivileges": "yes", "ProtectSystem": "strict", "DevicePolicy": "closed", "CapabilityBoundingSet": "",
             "OOMScoreAdjust": "-900", "RuntimeDirectoryMode": "0755",
         }

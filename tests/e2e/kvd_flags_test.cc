@@ -1,4 +1,7 @@
 // The kvd binary as somebody at a terminal meets it: flags, texts, exit statuses.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -6,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "common/base/unique_fd.h"
 #include "tests/e2e/kvd_process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -27,11 +31,12 @@ void CheckUsage(const std::vector<std::string>& arguments, const std::vector<std
   for (const std::string& text : texts) CHECK_THAT(ended.err, Catch::Contains(text));
 }
 
+// 78: nor would it the next time; 1: perhaps later.
 void CheckCannotStart(const std::vector<std::string>& arguments,
-                      const std::vector<std::string>& texts) {
+                      const std::vector<std::string>& texts, int exit_code = 78) {
   Ended ended = RunKvd(arguments);
   INFO(ended.err);
-  CHECK(ended.exit_code == 1);
+  CHECK(ended.exit_code == exit_code);
   CHECK(Lines(ended.err) == 1);
   for (const std::string& text : texts) CHECK_THAT(ended.err, Catch::Contains(text));
   std::vector<std::string> checked = arguments;
@@ -103,13 +108,13 @@ TEST_CASE(
   const std::string shm = "--shm=" + dir.Join("s");
   CheckCannotStart({shm, "--memory=1k"}, {"--memory=1024", "minimum", "1 poller\n"});
   CheckCannotStart({shm, "--memory=64"}, {"for 1 poller; did you mean --memory=64m?"});
-  CheckCannotStart({shm, "--memory=4000t"}, {"--memory=", "more than this machine"});
+  CheckCannotStart({shm, "--memory=4000t"}, {"--memory=", "more than this machine"}, 1);
   CheckCannotStart({shm, "--max_value=64m", "--memory=64m"}, {"--max_value=67108864", "16777216"});
   CheckCannotStart({"--shm=" + std::string(200, 'x')}, {"200 bytes", "107"});
   CheckCannotStart({"--shm="}, {"--shm="});
-  CheckCannotStart({"--shm=" + dir.Join("missing/s")}, {dir.Join("missing"), "does not exist"});
+  CheckCannotStart({"--shm=" + dir.Join("missing/s")}, {dir.Join("missing"), "does not exist"}, 1);
   std::ofstream(dir.Join("file")) << "x";
-  CheckCannotStart({"--shm=" + dir.Join("file")}, {"not a socket"});
+  CheckCannotStart({"--shm=" + dir.Join("file")}, {"not a socket"}, 1);
   CHECK(std::filesystem::exists(dir.Join("file")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("file.lock")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
@@ -119,14 +124,15 @@ TEST_CASE("kvd: an --audit that cannot be is found out before memory is taken, a
   TempDir dir;
   const std::string shm = "--shm=" + dir.Join("s");
   const auto audit = [](const std::string& path) { return "--audit=" + path; };
-  CheckCannotStart({shm, audit(dir.path())}, {audit(dir.path()), "is a directory; name a file"});
-  CheckCannotStart({shm, audit(dir.Join("no/such"))}, {audit(dir.Join("no/such")), "No such file"});
-  CheckCannotStart({shm, audit("/proc/x")}, {audit("/proc/x"), "No such file"});
+  CheckCannotStart({shm, audit(dir.path())}, {audit(dir.path()), "is a directory; name a file"}, 1);
+  CheckCannotStart({shm, audit(dir.Join("no/such"))}, {audit(dir.Join("no/such")), "No such file"},
+                   1);
+  CheckCannotStart({shm, audit("/proc/x")}, {audit("/proc/x"), "No such file"}, 1);
   std::filesystem::create_symlink("target", dir.Join("link"));
-  CheckCannotStart({shm, audit(dir.Join("link"))}, {"is a symbolic link"});
+  CheckCannotStart({shm, audit(dir.Join("link"))}, {"is a symbolic link"}, 1);
   std::ofstream(dir.Join("open")) << "{}\n";
   std::filesystem::permissions(dir.Join("open"), std::filesystem::perms(0666));
-  CheckCannotStart({shm, audit(dir.Join("open"))}, {"(mode 0666)", "chmod go-w"});
+  CheckCannotStart({shm, audit(dir.Join("open"))}, {"(mode 0666)", "chmod go-w"}, 1);
   // Not by --check, which does not open it.
   REQUIRE(mkfifo(dir.Join("fifo").c_str(), 0600) == 0);
   const Ended ended = RunKvd({shm, audit(dir.Join("fifo"))});
@@ -143,7 +149,7 @@ TEST_CASE("kvd: --listen without an RDMA device is found out before memory is ta
   }
   TempDir dir;
   // One line: the one about the region, which is logged once it is taken, does not come before it.
-  CheckCannotStart({"--shm=" + dir.Join("s"), "--listen=127.0.0.1:7711"}, {"RDMA"});
+  CheckCannotStart({"--shm=" + dir.Join("s"), "--listen=127.0.0.1:7711"}, {"RDMA"}, 1);
   const Ended ended = RunKvd({"--shm=" + dir.Join("s"), "--listen=127.0.0.1:7711"});
   CHECK_THAT(ended.err, Catch::StartsWith("kvd: cannot start: --listen=127.0.0.1:7711: ") &&
                             Catch::EndsWith("; or leave --listen out: shared memory needs no "
@@ -172,8 +178,46 @@ TEST_CASE("kvd: hugepages that must be there and are not are counted in the mess
   if (count >= 32) KVD_SKIP("this machine has free hugepages");
   CheckCannotStart({"--shm=" + dir.Join("s"), "--hugepages=require"},
                    {"--hugepages=require: need 32 x 2 MiB hugepages, free ",
-                    "; sysctl vm.nr_hugepages=32 or --hugepages=off\n"});
+                    "; sysctl vm.nr_hugepages=32 or --hugepages=off\n"},
+                   1);
   CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
+}
+
+TEST_CASE("kvd --check beside a kvd of the same socket is for when that has ended") {
+  TempDir dir;
+  const std::vector<std::string> flags = {"--shm=" + dir.Join("s"), "--hugepages=off",
+                                          "--memory=64m"};
+  // Somebody listens where --admin is to be.
+  const UniqueFd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  REQUIRE(bind(taken.get(), at, length) == 0);
+  REQUIRE(listen(taken.get(), 1) == 0);
+  REQUIRE(getsockname(taken.get(), at, &length) == 0);
+  const std::string admin = "--admin=" + std::to_string(ntohs(address.sin_port));
+  KvdProcess kvd(flags);
+  REQUIRE(kvd.WaitReady());
+  const auto check = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = flags;
+    all.push_back("--check");
+    all.insert(all.end(), more.begin(), more.end());
+    return RunKvd(all);
+  };
+  Ended ended = check({admin});
+  INFO(ended.err);
+  CHECK(ended.exit_code == 0);
+  CHECK_THAT(ended.out, Catch::Contains("running: a kvd (pid " + std::to_string(kvd.pid()) + ")"));
+  // What is wrong is wrong all the same.
+  CHECK(check({"--keys=" + dir.Join("none")}).exit_code == 78);
+  CHECK(check({"--memory=4000t"}).exit_code == 78);
+  CHECK_THAT(check({"--memory=4000t"}).err, Catch::Contains("once the kvd that runs has ended"));
+  // Not that of the kvd that runs.
+  ended = RunKvd({"--shm=" + dir.Join("other"), "--memory=64m", "--check", admin});
+  CHECK(ended.exit_code == 78);
+  CHECK_THAT(ended.err, Catch::Contains("is in use"));
 }
 
 TEST_CASE("kvd --check prints the plan, exits with 0 and leaves nothing running") {

@@ -118,7 +118,7 @@ TEST_CASE("kvd --numa_node: what cannot be is refused, with the remedy") {
   TempDir dir;
   const std::string shm = "--shm=" + dir.Join("s");
   Ended ended = RunKvd({shm, "--numa_node=" + Text(node + 1)});
-  CHECK(ended.exit_code == 1);
+  CHECK(ended.exit_code == 78);
   CHECK_THAT(ended.err, Contains("--numa_node=" + Text(node + 1) + " is not there"));
   ended = RunKvd({shm, "--check", "--poller_cpus=9999"});
   CHECK(ended.exit_code == 78);

@@ -227,6 +227,15 @@ absl::Status SocketClaim::Check(const std::string& path) {
   return CheckSocket(path, address);
 }
 
+std::string SocketClaim::LivingOwner(const std::string& path) {
+  const absl::StatusOr<sockaddr_un> address = MakeUnixAddress(path);
+  const UniqueFd lock(open(LockPathOf(path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!address.ok() || !lock.valid()) return "";
+  if (flock(lock.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return "";
+  const std::string owner = ReadPid(lock.get());
+  return WillBeDropped(owner, *address) ? "" : owner;
+}
+
 SocketClaim::~SocketClaim() {
   // Another file may be there if somebody removed ours by hand.
   if (!lock_.valid() || !IsThere(lock_.get(), LockPathOf(path_))) return;

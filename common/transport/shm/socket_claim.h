@@ -46,6 +46,10 @@ class SocketClaim {
   // does not block.
   static absl::Status Check(const std::string& path);
 
+  // The pid of the kvd that serves there, as its lock file says; empty: none, or it ends. Does not
+  // block.
+  static std::string LivingOwner(const std::string& path);
+
   // Removes the lock file. The socket must be gone by then.
   ~SocketClaim();
   SocketClaim(SocketClaim&&) noexcept = default;

@@ -89,6 +89,28 @@ TEST_CASE("dump: an error or a Ctrl-C leaves the file as it was") {
   CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 1);
 }
 
+TEST_CASE("dump: says what it replaces, and never replaces something by nothing") {
+  const kvd::test::TempDir directory;
+  const std::string path = directory.Join("x");
+  FakeServer empty;
+  CHECK(RunCli(empty, {"dump", path}).exit == 0);
+  FakeServer server = TwoItems();
+  CHECK(RunCli(server, {"dump", path}).err ==
+        "kvcli: dump " + path + ": 2 items (5 B) in 0.00 s\n");
+  CliResult result = RunCli(server, {"dump", path, "--format=tsv"});
+  CHECK(result.exit == 0);
+  CHECK(result.err ==
+        "kvcli: dump " + path + ": 2 items (5 B) in 0.00 s; in the place of a file of 60 B\n");
+  // A kvd that was started anew; a prefix that nothing has.
+  for (auto& [of, prefix] : {std::pair<FakeServer*, std::string>{&empty, ""}, {&server, "none"}}) {
+    result = RunCli(*of, {"dump", path, "--prefix=" + prefix});
+    CHECK(result.exit == 1);
+    CHECK_THAT(result.err, Catch::Contains("there is no item to write, and the file has 13 B of "
+                                           "before; it was not changed; remove it first"));
+    CHECK(Contents(path) == kTsv);
+  }
+}
+
 TEST_CASE("dump: a full disk is an error, a reader that is gone is none to speak of") {
   FakeServer server = TwoItems();
   CliResult result = RunCli(server, {"dump"}, {.out_bytes_max = 30, .out_errno = ENOSPC});

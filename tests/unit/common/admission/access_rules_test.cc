@@ -19,6 +19,7 @@ namespace {
 using Catch::Matchers::Contains;
 
 const std::string kSecret = "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF";
+const std::string kOther = "ff" + kSecret.substr(2);
 
 std::optional<uint32_t> SomeHost(PeerRule::Kind kind, const std::string& name) {
   if (kind == PeerRule::Kind::kUser && name == "postgres") return 117;
@@ -41,7 +42,7 @@ std::string Written(const TempDir& dir, const std::string& text, mode_t mode = 0
 
 TEST_CASE("Key file: keys, users and groups, with comments, blanks and lines of Windows") {
   const auto rules = Parse("# who may\n\n  key app read-write " + kSecret +
-                           "   # of November\r\nkey backup read " + kSecret +
+                           "   # of November\r\nkey backup read " + kOther +
                            "\nuser postgres read\nuser 1001 admin\ngroup kvd read-write");
   KVD_REQUIRE_OK(rules);
   REQUIRE(rules->keys.size() == 2);
@@ -91,6 +92,19 @@ TEST_CASE("Key file: what is wrong with a line is said, with its number and neve
     CHECK_THAT(MessageOf(rules.status()), Contains("line 2: ") && Contains(each.why));
     CHECK_THAT(MessageOf(rules.status()), !Contains(kSecret.substr(0, 16)));
   }
+}
+
+TEST_CASE("Key file: two names with one secret are refused: neither role would hold") {
+  const auto none = [](PeerRule::Kind, const std::string&) { return std::nullopt; };
+  const std::string secret(32, 'a'), other(32, 'b');
+  const auto rules = ParseAccessRules("key one read " + secret + "\nkey two admin " + other +
+                                          "\nkey three admin " + std::string(32, 'A') + "\n",
+                                      none);
+  REQUIRE(absl::IsInvalidArgument(rules.status()));
+  CHECK_THAT(std::string(rules.status().message()),
+             Catch::StartsWith("line 3: key 'three' has the secret of 'one'") &&
+                 Catch::Contains("openssl rand -hex 32") && !Catch::Contains("aaaa"));
+  CHECK(ParseAccessRules("key one read " + secret + "\nkey two admin " + other + "\n", none).ok());
 }
 
 TEST_CASE("Key file: any bytes are taken or refused, and the sanitizers are content") {
@@ -156,7 +170,7 @@ TEST_CASE("Key file: one of another user is refused, unless it is root's") {
 TEST_CASE("Key file: a client takes the key that it names, or the first") {
   const TempDir dir;
   const std::string path =
-      Written(dir, "user 7 read\nkey one read " + kSecret + "\nkey two admin " + kSecret + "\n");
+      Written(dir, "user 7 read\nkey one read " + kSecret + "\nkey two admin " + kOther + "\n");
   CHECK(LoadAccessKey(path, "")->name == "one");
   CHECK(LoadAccessKey(path, "two")->role == Role::kAdmin);
   const auto three = LoadAccessKey(path, "three");

@@ -46,7 +46,7 @@ TEST_CASE("Admin address: listens at any free port, and a port that is taken is 
   CHECK_THAT(first->address.ToText(), Catch::StartsWith("127.0.0.1:"));
   CHECK(first->address.ToText() != "127.0.0.1:0");
   const auto second = ListenAt(first->address);
-  KVD_REQUIRE_CODE(second, kUnavailable);
+  KVD_REQUIRE_CODE(second, kAlreadyExists);
   CHECK_THAT(MessageOf(second), Catch::Contains(first->address.ToText() + " is in use"));
   const auto foreign = ListenAt(*ParseAdminAddress("192.0.2.1:0"));
   KVD_REQUIRE_CODE(foreign, kUnavailable);
