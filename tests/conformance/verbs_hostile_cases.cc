@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <set>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/unique_fd.h"
@@ -54,6 +56,26 @@ class HostileRig {
   EchoServer server_{rig_.endpoint(), EchoServer::Mode::kSleepy, rig_.region.landing()};
   std::unique_ptr<ClientChannel> honest_;
 };
+
+// Each refusal says why, and from where the peer came: the addresses, in any order.
+void CheckRefusals(const FakeAdmission& admission, std::multiset<std::string> addresses,
+                   const std::string& why) {
+  std::multiset<std::string> told;
+  for (const FakeAdmission::Refusal& refusal : admission.refusals()) {
+    told.insert(refusal.peer.address);
+    CHECK(refusal.peer.transport == "rdma");
+    CHECK(refusal.peer.uid == static_cast<uid_t>(-1));
+    CHECK_THAT(refusal.why, Catch::Contains(why));
+  }
+  CHECK(told == addresses);
+}
+
+std::string LocalAddress(int socket) {
+  verbs::SocketAddress address;
+  address.length = sizeof(address.storage);
+  REQUIRE(getsockname(socket, address.get(), &address.length) == 0);
+  return verbs::ToText(address.get());
+}
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -157,6 +179,11 @@ TEST_CASE("Verbs: a connection that never says hello is closed") {
   client.PostReceives();
   CHECK_THAT(client.CloseReason(), Catch::Contains("no hello"));
   CHECK(rig.admission().refused() == 1);
+  CheckRefusals(
+      rig.admission(),
+      {client.path().socket.valid() ? LocalAddress(client.path().socket.get())
+                                    : verbs::ToText(rdma_get_local_addr(client.path().id.get()))},
+      "no hello within 2 s");
   rig.CheckOthersLive();
 }
 
@@ -178,6 +205,7 @@ TEST_CASE("Verbs: private data that is none is rejected with a reason") {
   HostileRig rig;
   const VerbsTarget target = MakeVerbsTarget(rig.transport());
   if (target.connect != VerbsConnectMode::kCm) KVD_SKIP("only rdma_cm has private data");
+  std::multiset<std::string> addresses;
   for (const size_t bytes : {0, 1, 23, 24, 56}) {
     CAPTURE(bytes);
     auto events = verbs::CmEventChannel::Create();
@@ -200,11 +228,13 @@ TEST_CASE("Verbs: private data that is none is rejected with a reason") {
     REQUIRE(rdma_connect(id->get(), &parameters) == 0);
     const auto event = (*events)->Wait(DeadlineNs());
     REQUIRE(event->type == RDMA_CM_EVENT_REJECTED);
+    addresses.insert(verbs::ToText(rdma_get_local_addr(id->get())));
     const absl::Status why =
         verbs::RejectStatus(std::span(event->private_data).first(event->private_bytes));
     CHECK_THAT(MessageOf(why), Catch::Contains("connect data"));
   }
   CHECK(rig.admission().refused() == 5);
+  CheckRefusals(rig.admission(), addresses, "connect data");
   rig.CheckOthersLive();
 }
 
@@ -222,9 +252,11 @@ TEST_CASE("Verbs: without rdma_cm, peers that connect and say nothing keep nobod
   target.connect = VerbsConnectMode::kTcp;
   const auto to = verbs::Resolve(verbs::HostPort{target.host, target.port}, false).value();
   std::vector<UniqueFd> silent;
+  std::multiset<std::string> addresses;
   for (int i = 0; i < 300; ++i) {  // more than there are handshakes at once
     silent.emplace_back(socket(to[0].family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     REQUIRE(connect(silent.back().get(), to[0].get(), to[0].length) == 0);
+    addresses.insert(LocalAddress(silent.back().get()));
   }
   auto client = VerbsClientChannel::Connect(target, MakeHello(), DeadlineNs());
   KVD_REQUIRE_OK(client);
@@ -238,6 +270,7 @@ TEST_CASE("Verbs: without rdma_cm, peers that connect and say nothing keep nobod
                                                     Catch::Contains("no connect data within 2 s"));
   }
   CHECK(admission.refused() == silent.size());
+  CheckRefusals(admission, addresses, "");
 }
 
 }  // namespace kvd::test

@@ -161,8 +161,10 @@ void VerbsAcceptor::DropLate() {
     if (connection.deadline_ns == 0 || connection.deadline_ns > now_ns) continue;
     connection.deadline_ns = 0;
     --handshakes_;
-    admission_->CountRefusal();
-    connection.endpoint->End(id, absl::DeadlineExceededError("no hello within 2 s"), true);
+    const bool is_silent = connection.dialogue == nullptr;
+    const char* const why = is_silent ? "no hello within 2 s" : "no proof of a key within 2 s";
+    NoteRefusal(connection.address, is_silent ? Hello{} : connection.dialogue->hello(), why);
+    connection.endpoint->End(id, absl::DeadlineExceededError(why), true);
   }
 }
 

@@ -75,7 +75,7 @@ class VerbsAcceptor final : public ConnectionOwner {
     std::shared_ptr<QueuePair> qp;
     VerbsServerEndpoint* endpoint = nullptr;
     std::string address;
-    ChannelEnds ends;  // but for the queue pairs' numbers
+    ChannelEnds ends;                                    // but for the queue pairs' numbers
     std::unique_ptr<ServerDialogue> dialogue = nullptr;  // null: it has said nothing yet
     uint32_t queue_credits = 0;
     int64_t deadline_ns = 0;  // 0: its hello has come
@@ -102,6 +102,8 @@ class VerbsAcceptor final : public ConnectionOwner {
                                  Connection connection);
   absl::StatusOr<VerbsServerEndpoint*> ReserveRoom(uint32_t credits);
   void Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why);
+  // `address`: empty: not known.
+  void NoteRefusal(const std::string& address, const Hello& hello, std::string_view why);
   void Ended(ChannelId channel, const absl::Status& cause);
 
   void WatchDevice();

@@ -16,11 +16,34 @@
 
 namespace kvd::verbs {
 
+namespace {
+
+PeerIdentity PeerAt(const std::string& address) {
+  PeerIdentity peer;
+  peer.transport = "rdma";
+  peer.address = address;
+  peer.uid = static_cast<uid_t>(-1);  // nobody of this host
+  peer.gid = static_cast<gid_t>(-1);
+  return peer;
+}
+
+}  // namespace
+
 // --- A new connection ---
+
+void VerbsAcceptor::NoteRefusal(const std::string& address, const Hello& hello,
+                                std::string_view why) {
+  try {
+    if (address.empty()) return admission_->CountRefusal();
+    admission_->NoteRefusal(PeerAt(address), hello, why);
+  } catch (const std::bad_alloc&) {
+    // One of which nobody will read.
+  }
+}
 
 void VerbsAcceptor::Reject(rdma_cm_id* id, WelcomeStatus status, std::string_view why) {
   Count(options_.counters->rejects);
-  admission_->CountRefusal();
+  NoteRefusal(ToText(rdma_get_peer_addr(id)), Hello{}, why);
   const RejectData data = MakeReject(status, why);
   rdma_reject(id, &data, sizeof(data));
 }
@@ -142,15 +165,11 @@ void VerbsAcceptor::Greet(ChannelId channel, std::span<const std::byte> message)
   Connection& connection = connections_.at(channel);
   if (connection.deadline_ns == 0) return;  // too late
   if (connection.dialogue == nullptr) {
-    PeerIdentity peer;
-    peer.transport = "rdma";
-    peer.address = connection.address;
-    peer.uid = static_cast<uid_t>(-1);  // nobody of this host
-    peer.gid = static_cast<gid_t>(-1);
     ChannelEnds ends = connection.ends;
     ends.client.queue_pair = connection.qp->PeerNumber();
     ends.server.queue_pair = ends.client.queue_pair == 0 ? 0 : connection.qp->number();
-    connection.dialogue = std::make_unique<ServerDialogue>(*admission_, std::move(peer), ends);
+    connection.dialogue =
+        std::make_unique<ServerDialogue>(*admission_, PeerAt(connection.address), ends);
   }
   ServerDialogue& dialogue = *connection.dialogue;
   const ServerDialogue::Step step = dialogue.Take(message);

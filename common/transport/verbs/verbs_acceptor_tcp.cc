@@ -127,7 +127,10 @@ void VerbsAcceptor::ResumeAccepting() {
 
 void VerbsAcceptor::RefuseTcp(int fd, WelcomeStatus status, std::string_view why) {
   Count(options_.counters->rejects);
-  admission_->CountRefusal();
+  SocketAddress peer;
+  peer.length = sizeof(peer.storage);
+  const bool is_known = getpeername(fd, peer.get(), &peer.length) == 0;
+  NoteRefusal(is_known ? ToText(peer.get()) : "", Hello{}, why);
   const ExchangeData refusal = RefuseExchange(status, why);
   [[maybe_unused]] const ssize_t sent = send(fd, &refusal, sizeof(refusal), MSG_NOSIGNAL);
 }
