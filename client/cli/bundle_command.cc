@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -24,6 +25,8 @@
 #include "client/cli/redaction.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
+#include "common/base/string_view.h"
+#include "common/transport/shm/default_path.h"
 #include "common/transport/verbs/device_info.h"
 
 namespace kvd::cli {
@@ -86,32 +89,80 @@ std::string Devices() {
   return text;
 }
 
-// The socket of a target that names one: its mode and owner, and the file system it is on.
-std::string Socket(const std::string& target) {
+// Where a target on this machine has its socket; empty: it is reached by RDMA.
+std::string SocketPathOf(const std::string& target) {
   constexpr std::string_view kShm = "shm:";
-  if (!target.starts_with(kShm)) return "";
-  const std::string path = target.substr(kShm.size());
+  if (target.empty()) return DefaultSocketPath();
+  if (target.starts_with(kShm)) return target.substr(kShm.size());
+  return IsRdmaTarget(target) ? "" : target;
+}
+
+// Its mode and owner, and the file system it is on.
+void AddSocket(const std::string& path, Bundle& bundle) {
   struct stat about {};
-  if (::stat(path.c_str(), &about) != 0) return "";
-  return absl::StrFormat("%s mode %04o uid %d gid %d\n%s\n", OneLine(path), about.st_mode & 07777,
-                         about.st_uid, about.st_gid,
-                         MountOf(ReadTextFile("/proc/self/mountinfo"), path));
+  if (path.empty()) return bundle.AddMissing("socket", "the server is reached by RDMA");
+  if (::stat(path.c_str(), &about) != 0)
+    return bundle.AddMissing("socket", absl::StrCat("there is no ", OneLine(path)));
+  bundle.Add("socket", absl::StrFormat("%s mode %04o uid %d gid %d\n%s\n", OneLine(path),
+                                       about.st_mode & 07777, about.st_uid, about.st_gid,
+                                       MountOf(ReadTextFile("/proc/self/mountinfo"), path)));
+}
+
+// The value behind a name at the beginning of one of the lines.
+std::string LineOf(std::string_view text, std::string_view name) {
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n')) {
+    if (absl::StartsWith(line, ToAbsl(name)))
+      return std::string(absl::StripAsciiWhitespace(line.substr(name.size())));
+  }
+  return "";
+}
+
+// What each thread does: of a kvd that does not answer, what it waits for.
+std::string ThreadsOf(const std::string& process) {
+  std::string text;
+  std::error_code error;
+  for (auto at = std::filesystem::directory_iterator(process + "/task", error);
+       !error && at != std::filesystem::end(at); at.increment(error)) {
+    const std::string folder = at->path().string();
+    const std::string status = ReadTextFile(folder + "/status");
+    absl::StrAppend(&text, OneLine(at->path().filename().string()), " ",
+                    OneLine(LineOf(status, "Name:")), ": ", LineOf(status, "State:"), ", wchan ",
+                    OneLine(ReadTextFile(folder + "/wchan")), ", allowed processors ",
+                    LineOf(status, "Cpus_allowed_list:"), ", switches voluntary ",
+                    LineOf(status, "voluntary_ctxt_switches:"), " involuntary ",
+                    LineOf(status, "nonvoluntary_ctxt_switches:"), ", schedstat ",
+                    ReadTextFile(folder + "/schedstat"), ReadTextFile(folder + "/stack"));
+  }
+  return text;
+}
+
+// The pid that a kvd has written beside its socket; empty: there is none, or it may not be seen.
+std::string PidBeside(const std::string& socket_path) {
+  return socket_path.empty() ? "" : LineOf(ReadTextFile(socket_path + ".lock"), "");
 }
 
 // kvd's own, where it runs on this machine and may be looked at.
-void AddProcess(const KeyValueStore::Statistics& statistics, bool is_here, Bundle& bundle) {
-  for (const auto& [name, value] : statistics) {
-    if (name != "pid" || !is_here || value.find_first_not_of("0123456789") != std::string::npos)
-      continue;
-    const std::string process = absl::StrCat("/proc/", value);
-    if (!ReadTextFile(process + "/comm").starts_with("kvd")) break;
-    bundle.Add("kvd's command line", RedactedCommandLine(ReadTextFile(process + "/cmdline")));
-    bundle.Add("kvd's limits", ReadTextFile(process + "/limits"));
-    return;
-  }
-  bundle.AddMissing("kvd's command line", "its process is not of this machine, or not to be seen");
+void AddProcess(const std::string& pid, Bundle& bundle) {
+  const std::string process = absl::StrCat("/proc/", pid);
+  const bool is_kvd = !pid.empty() && pid.find_first_not_of("0123456789") == std::string::npos &&
+                      ReadTextFile(process + "/comm").starts_with("kvd");
+  const auto add = [&](const char* name, const std::string& text) {
+    if (is_kvd) return bundle.Add(name, text);
+    bundle.AddMissing(name, "its process is not of this machine, or not to be seen");
+  };
+  add("kvd's command line", RedactedCommandLine(ReadTextFile(process + "/cmdline")));
+  add("kvd's limits", ReadTextFile(process + "/limits"));
+  add("kvd's threads", ThreadsOf(process));
 }
 
+std::string ValueOf(const KeyValueStore::Statistics& statistics, std::string_view wanted) {
+  for (const auto& [name, value] : statistics) {
+    if (name == wanted) return value;
+  }
+  return "";
+}
+
+// The same sections, whether it answers or not.
 void AddServer(Invocation& run, const std::string& target, const verbs::LocalFacts& facts,
                Bundle& bundle) {
   DoctorReport report;
@@ -119,21 +170,30 @@ void AddServer(Invocation& run, const std::string& target, const verbs::LocalFac
   const absl::StatusOr<KeyValueStore*> store = run.TryStore(target);
   const absl::StatusOr<KeyValueStore::Statistics> statistics =
       store.ok() ? (*store)->Stats() : store.status();
-  if (!statistics.ok()) {
+  const std::string place = statistics.ok() ? (*store)->target() : target;
+  const std::string socket_path = SocketPathOf(place);
+  if (statistics.ok()) {
+    report.AddOk("connect", absl::StrCat("to ", place));
+  } else {
     report.AddFailed("connect", ConnectFailure(target, statistics.status()));
-    bundle.Add("doctor", FormatReport(OutputFormat::kSimple, report));
-    bundle.AddMissing("stat", std::string(statistics.status().message()));
-    return;
   }
-  const std::string place = (*store)->target();
-  report.AddOk("connect", absl::StrCat("to ", place));
   bundle.Add("doctor", FormatReport(OutputFormat::kSimple, report));
-  std::vector<std::pair<std::string, std::string>> shown;
-  for (const auto& [name, value] : *statistics) shown.emplace_back(OneLine(name), OneLine(value));
-  bundle.Add("stat", FormatAligned(shown));
-  bundle.Add("socket", Socket(place));
-  AddProcess(*statistics, place.starts_with("shm:"), bundle);
+  const std::string why(statistics.status().message());
+  if (statistics.ok()) {
+    std::vector<std::pair<std::string, std::string>> shown;
+    for (const auto& [name, value] : *statistics) shown.emplace_back(OneLine(name), OneLine(value));
+    bundle.Add("stat", FormatAligned(shown));
+  } else {
+    bundle.AddMissing("stat", why);
+  }
+  AddSocket(socket_path, bundle);
+  const bool is_elsewhere = socket_path.empty();
+  AddProcess(is_elsewhere      ? ""
+             : statistics.ok() ? ValueOf(*statistics, "pid")
+                               : PidBeside(socket_path),
+             bundle);
   if (!run.flags().Switch("perf")) return;
+  if (!statistics.ok()) return bundle.AddMissing("doctor --perf", why);
   DoctorReport perf;
   const PerfDiagnosis diagnosis = DiagnosePerf(run, target, /*writes=*/false, perf);
   bundle.Add(
@@ -197,9 +257,9 @@ constinit const Command kBundleCommand = {
         "One text file, FILE or kvcli-bundle-TIME.txt here, that must not be there yet, for its\n"
         "owner alone (mode 0600); - for standard output. In it: versions, the doctor's checks "
         "that\n"
-        "write nothing, statistics, kvd's command line and limits where it runs on this machine "
-        "and\n"
-        "may be seen, its socket, RDMA devices with the counters of their ports, kernel, memory,\n"
+        "write nothing, statistics, kvd's command line, limits and threads where it runs on this\n"
+        "machine and may be seen, also if it does not answer, its socket, RDMA devices with the "
+        "counters of their ports, kernel, memory,\n"
         "hugepages, limits. kvcli says what is in it and what is missing.\n"
         "Not in it: keys and values of items, key files and what they are called, other sessions,\n"
         "this machine's name, the environment but for which KVCLI_... are set. It does have\n"

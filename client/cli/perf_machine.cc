@@ -48,7 +48,10 @@ bool TakeKib(const std::string& line, std::string_view name, uint64_t& bytes) {
 
 std::string ReadTextFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  // Not by iterators: of a file that opens and may not be read they throw.
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 int NodeOfCpu(unsigned cpu, const std::string& root) {

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import resource
 import select
 import shutil
@@ -583,7 +584,7 @@ def bundle():
         with open(path, encoding="utf-8") as file:
             text = file.read()
         for section in ("about", "doctor", "doctor --perf", "stat", "socket", "kernel", "memory",
-                        "kvd's command line", "kvd's limits", "devices and port counters",
+                        "kvd's command line", "kvd's limits", "kvd's threads", "devices and port counters",
                         "environment"):
             check(f"== {section} ==" in text and section in listed, section, listed)
         check("GET, cold" in text and "MemTotal" in text and "--memory=64m" in text, text)
@@ -598,9 +599,23 @@ def bundle():
         os.symlink(server.path("elsewhere"), link)
         check_equal(kvcli.run("bundle", link).exit, 7)
         check(not os.path.exists(server.path("elsewhere")))
+        # Of one that does not answer, everything but what it alone can say.
+        server.process.send_signal(signal.SIGSTOP)
+        stopped = kvcli.ok("bundle", "-", "--deadline=1s", "--perf", **environment).decode()
+        server.process.send_signal(signal.SIGCONT)
+        check("--memory=64m" in stopped and "T (stopped)" in stopped and "kvd-poller-0" in stopped, stopped)
+        missing = re.findall(r"^== (.*) ==\nmissing: ", stopped, re.MULTILINE)
+        check_equal(missing, ["stat", "doctor --perf"])
+        for private in (secret, value, key, keys, "bundle.keys", "keyname"):
+            check(private not in stopped, "the bundle tells", private)
+        sections = re.findall(r"^== (.*) ==$", stopped, re.MULTILINE)
+        check_equal(sections, re.findall(r"^== (.*) ==$", text, re.MULTILINE))
         server.stop()
         # What cannot be had is said, and the rest is there.
-        check(b"missing" in kvcli.ok("bundle", server.path("without.txt"), "--deadline=1s"))
+        gone = kvcli.ok("bundle", "-", "--deadline=1s", "--perf").decode()
+        check_equal(re.findall(r"^== (.*) ==$", gone, re.MULTILINE), sections)
+        check_equal(re.findall(r"^== (.*) ==\nmissing: ", gone, re.MULTILINE),
+                    ["stat", "kvd's command line", "kvd's limits", "kvd's threads", "doctor --perf"])
     finally:
         server.close()
 

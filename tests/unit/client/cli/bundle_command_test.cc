@@ -118,6 +118,13 @@ TEST_CASE("bundle: to standard output, with what was measured, and without a ser
   result = RunCli(server, {"bundle", "-"});
   CHECK(result.exit == 0);
   CHECK_THAT(result.out, Catch::Contains("== stat ==\nmissing: nobody there"));
+  // Whatever is in it otherwise is named as missing.
+  result = RunCli(server, {"bundle", "-", "--perf", "--server=shm:/no/such/socket"});
+  for (const char* section :
+       {"stat", "socket", "kvd's command line", "kvd's limits", "kvd's threads", "doctor --perf"}) {
+    CAPTURE(section);
+    CHECK_THAT(result.out, Catch::Contains("== "s + section + " ==\nmissing: "));
+  }
   CHECK(RunCli(server, {"bundle", "-"}, {.interrupted = [] { return true; }}).exit == 130);
 }
 

@@ -26,6 +26,14 @@ TEST_CASE("Perf machine: a processor's node and governor") {
   CHECK(GovernorOf(3, root.path()) == "powersave");
 }
 
+TEST_CASE("Perf machine: a file that cannot be read is empty, also one that can be opened") {
+  const TempDir root;
+  Write(root.Join("file"), std::string("a\0b\n", 4));
+  CHECK(ReadTextFile(root.Join("file")) == std::string("a\0b\n", 4));
+  CHECK(ReadTextFile(root.Join("none")).empty());
+  CHECK(ReadTextFile(root.path()).empty());  // a directory
+}
+
 TEST_CASE("Perf machine: how this thread came by its processor, and who else wants one") {
   const TempDir root;
   CHECK(ReadOwnProcessor(root.path()).queued_us == 0);
