@@ -167,7 +167,8 @@ TEST_CASE("Doctor: --perf sets GETs against plain READs, and names Soft-RoCE and
   CHECK_THAT(Line(report, "cause: 4 KiB pages", "warning"), Catch::Contains("page_kind"));
   CHECK(RunShell(kKvcli + "scan --server=" + kvd.target).out.empty());
   REQUIRE(RunShell("tc qdisc add dev va root netem loss 0.5%").exit == 0);
-  const json lossy = Doctor("", "--perf --write " + kvd.target + " --device=rxea --deadline=60s", 0);
+  const json lossy =
+      Doctor("", "--perf --write " + kvd.target + " --device=rxea --deadline=60s", 0);
   REQUIRE(RunShell("tc qdisc del dev va root").exit == 0);
   CHECK_THAT(Line(lossy, "cause: loss", "warning"), Catch::Contains("hw_counters"));
 }
@@ -208,6 +209,39 @@ TEST_CASE("kvcli: --connect=tcp and --gid_index lead to a kvd of that kind") {
   CHECK_THAT(no_use.err, Catch::Contains("--gid_index is for --connect=tcp"));
   CHECK(RunShell(put).exit == 3);  // rdma_cm finds nobody there
   Line(Doctor("", kvd.target + " --connect=tcp --device=rxea", 0), "floor", "ok");
+}
+
+TEST_CASE("kvd at all addresses serves by one device; another address needs --connect=tcp") {
+  const RdmaEnvironment environment = Guest();
+  const std::string client = environment.client().address, server = environment.server().address;
+  // As in a pod: an address of a network without an RDMA device.
+  const std::string pod = "192.168.99.1";
+  REQUIRE(RunShell("ip link add pod0 type dummy && ip addr add " + pod +
+                   "/24 dev pod0 && ip link set pod0 up")
+              .exit == 0);
+  const auto put = [](const std::string& address, const std::string& flags) {
+    return RunShell(kKvcli + "put k v --server=rdma:" + address + ":7711 --deadline=9s " + flags);
+  };
+  {
+    KvdProcess kvd;
+    REQUIRE(kvd.Start(kKvd, {"--listen=0.0.0.0:7711", "--insecure"}).ok());
+    CHECK(put(client, "").exit == 0);
+    const ProgramRun other_device = put(server, "");
+    CHECK(other_device.exit == 5);
+    CHECK_THAT(other_device.err, Catch::Contains("kvd serves by rxea, not by rxeb"));
+    const ProgramRun no_device = put(pod, "");
+    CHECK(no_device.exit == 3);
+    CHECK_THAT(no_device.err, Catch::Contains("no RDMA device leads to " + pod + ":7711"));
+  }
+  {
+    KvdProcess kvd;
+    REQUIRE(
+        kvd.Start(kKvd, {"--listen=0.0.0.0:7711", "--insecure", "--connect=tcp", "--device=rxeb"})
+            .ok());
+    for (const std::string& address : {pod, client, server})
+      CHECK(put(address, "--connect=tcp --device=rxea").exit == 0);
+  }
+  REQUIRE(RunShell("ip link del pod0").exit == 0);
 }
 
 TEST_CASE("kvd --check prints the local half") {
