@@ -133,7 +133,7 @@ def slow():
 def flags():
     """--admin: refuses what others could reach, and says what to do; names what is wrong"""
     exit_status, err = run_kvd("--admin=0.0.0.0:0")
-    check_equal(exit_status, 1)
+    check_equal(exit_status, 78)
     check("--admin=PORT" in err and "--insecure" in err and err.count("\n") == 1, err)
     check_equal(run_kvd("--admin=0.0.0.0:0", "--check")[0], 78)
     check_equal(run_kvd("--admin=0.0.0.0:0", "--insecure", "--check")[0], 0)
