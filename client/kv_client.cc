@@ -41,7 +41,7 @@ Client::~Client() {
   if (impl_->forked()) {
     static_cast<void>(impl_.release());
   } else {
-    impl_->connection().TellLastHits();
+    impl_->TellLast();
   }
 }
 

@@ -242,6 +242,7 @@ struct ClientCounters {
   uint64_t requests = 0;         // requests sent, of any kind
   uint64_t repeated = 0;         // of these, sent again after a session had ended
   uint64_t reconnects = 0;       // sessions made after the first
+  uint64_t read_errors = 0;      // sessions that broke while a READ was under way
 };
 
 // Times of operations of one kind, in nanoseconds. Percentiles are rounded up by less than 0.8 %.
@@ -440,7 +441,11 @@ class Client {
 
   // For a session of the role admin, as this kvd's own user and root have it on its host, and keys
   // that say so; PERMISSION_DENIED for others. Every session of the server, each as names and
-  // values: session, client, name, transport, address, pid, uid, key, role, since_unix_us, credits, reported_reads.
+  // values: session, client, name, transport, address, pid, uid, key, role, since_unix_us, credits,
+  // requests, writes, received_bytes, sent_bytes; and what its client says of its reading, of which
+  // the server knows nothing by itself: reported_gets, reported_hits, reported_misses,
+  // reported_reads, reported_read_bytes, reported_torn_reads, reported_retries, reported_fallbacks,
+  // reported_read_errors.
   using Facts = std::vector<std::pair<std::string, std::string>>;
   absl::StatusOr<std::vector<Facts>> Sessions(const OperationOptions& options = {});
   // Likewise, the requests that took the server long (kvd --slow_log), the newest first, 128 at the most: at_unix_us,

@@ -172,8 +172,9 @@ absl::Status KvdServer::StartPollers() {
   if (plan_.options.slow_log_ns != 0) options.slow_ns = plan_.options.slow_log_ns;
   options.slow = [this](SlowRequest request) { slow_log_.Add(std::move(request)); };
   options.slow_text = [this] { return DescribeSlowRequests(slow_log_.Newest()); };
-  options.note_reads = [this](uint64_t session_id, uint64_t reads) {
-    admission_->NoteReads(session_id, reads);
+  options.session_begins = [this](uint64_t session_id,
+                                  std::shared_ptr<const SessionCounters> counters) {
+    admission_->Attach(session_id, std::move(counters));
   };
   options.kick = [this](std::string_view who, uint64_t by) { return access_->Kick(who, by); };
   if (plan_.options.verbose) options.log = log_;

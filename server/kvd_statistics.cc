@@ -117,7 +117,9 @@ std::vector<AdminSlowRequest> KvdServer::AdminSlowRequests() const {
 
 std::vector<AdminSession> KvdServer::AdminSessions() const {
   std::vector<AdminSession> rows;
+  const SessionCounters nothing;
   for (SessionFacts& session : admission_->Sessions()) {
+    const SessionCounters& counters = session.counters == nullptr ? nothing : *session.counters;
     rows.push_back({.id = session.session_id,
                     .name = std::move(session.name),
                     .transport = std::move(session.peer.transport),
@@ -126,7 +128,11 @@ std::vector<AdminSession> KvdServer::AdminSessions() const {
                     .role = NameOf(session.role),
                     .since_unix_us = session.since_unix_us,
                     .credits = session.credits,
-                    .reported_reads = session.reported_reads});
+                    .requests = counters.requests.get(),
+                    .writes = counters.writes.get(),
+                    .received_bytes = counters.received_bytes.get(),
+                    .sent_bytes = counters.sent_bytes.get(),
+                    .reported = counters.reported()});
   }
   return rows;
 }

@@ -163,8 +163,12 @@ void AppendWhatItDoes(const Facts& facts, std::string& screen) {
       .Add("flush ", facts.Number("requests_flush"))
       .Add("malformed ", facts.Number("malformed"))
       .AppendTo(screen);
-  Line("reads")
-      .Add("reported by clients ", facts.Number("reported_reads"), ": a sample, with --evict=lru")
+  Line("reported")
+      .Add("GETs ", facts.Number("reported_gets"))
+      .AddShare("", facts.Number("reported_hits"), facts.Number("reported_gets"), " hits")
+      .Add("READs ", facts.Number("reported_reads"))
+      .Add("torn ", facts.Number("reported_torn_reads"))
+      .Add("asked kvd ", facts.Number("reported_fallbacks"))
       .AppendTo(screen);
   Line("writes")
       .Add("in place ", facts.Number("overwrites_in_place"))

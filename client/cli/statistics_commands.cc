@@ -186,8 +186,8 @@ constinit const Command kStatCommand = {
         "status 1 if there is none of that name. docs/statistics.md tells what each means. With\n"
         "-w json, one object; numbers are numbers below 2^53, and strings from there on.\n"
         "--rates, or 'kvcli --stat', prints a line each second: what is there, and what came\n"
-        "since the line before. Reads are those that clients reported (--evict=lru), a sample:\n"
-        "kvd does not see a GET. A kvd that goes away and comes back is waited for.\n"
+        "since the line before. Reads are those that clients reported, every few seconds: kvd\n"
+        "does not see a GET. A kvd that goes away and comes back is waited for.\n"
         "stat, info and ping also reach a kvd that has --max_clients sessions already, from its\n"
         "own host, as its own user or root, and leave it when they are done.\n",
     .examples =

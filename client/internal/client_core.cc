@@ -117,7 +117,8 @@ absl::Status ClientCore::WithItemObserved(Session& session, std::string_view key
   const absl::Status status = FindInSession(session, key, options, item, begun)
                                   ? use(item)
                                   : WithItemByMachine(key, options, begun, use);
-  const int64_t taken_ns = NowNs() - start_ns;
+  const int64_t end_ns = NowNs();
+  const int64_t taken_ns = end_ns - start_ns;
   if (status.ok()) {
     const bool known = counted_.location_hits + window_location_hits_ != known_before;
     observer_.Add(known ? Observer::Kind::kKnownGet : Observer::Kind::kColdGet, taken_ns);
@@ -125,6 +126,7 @@ absl::Status ClientCore::WithItemObserved(Session& session, std::string_view key
     observer_.Add(Observer::Kind::kMissedGet, taken_ns);
   }
   if (observer_.TellIsDue(/*is_write=*/false)) observer_.Tell(counters());
+  ReportIfDue(end_ns);
   return status;
 }
 
@@ -263,6 +265,7 @@ absl::Status ClientCore::Call(Request& request, int64_t deadline_ns) {
         IsWrite(request.header.opcode) ? Observer::Kind::kWrite : Observer::Kind::kRequest,
         NowNs() - start_ns);
   }
+  ReportIfDue(NowNs());
   return request.status;
 }
 
@@ -296,6 +299,7 @@ absl::StatusOr<int> ClientCore::EventFd() {
 bool ClientCore::PrepareToSleep() {
   if (forked() || events_ == nullptr) return false;
   FinishSleep();
+  ReportIfDue(NowNs());
   connection_.Advance();
   async_.Advance();
   if (async_.anything_to_deliver()) return false;
@@ -352,7 +356,10 @@ size_t ClientCore::Poll(std::span<Completion> completions) {
   }
   connection_.Advance();
   async_.Advance();
-  if (async_.TakeObserved()) observer_.Tell(counters());
+  if (async_.TakeObserved()) {
+    observer_.Tell(counters());
+    ReportIfDue(NowNs());
+  }
   return async_.Deliver(completions);
 }
 
@@ -407,8 +414,26 @@ void ClientCore::RefreshClock() {
   if (connection_.clock_asked()) connection_.PumpRequests();
 }
 
+void ClientCore::Report(int64_t now_ns) {
+  const ReportedCounts now = ReportedOf(counters());
+  if (report_.anything_new(now) && !connection_.TellCounts(report_.SinceBegin(now))) return;
+  report_.Told(now, now_ns);
+}
+
+void ClientCore::TellLast() {
+  const ReportedCounts now = ReportedOf(counters());
+  const ReportedCounts since_begin = report_.SinceBegin(now);
+  connection_.TellLast(report_.wanted() && report_.anything_new(now) ? &since_begin : nullptr);
+}
+
+void ClientCore::SessionBegins(bool same_server) {
+  observer_.SessionBegins();
+  report_.Begin(connection_.takes_counts(), same_server, ReportedOf(counters()), NowNs());
+}
+
 void ClientCore::SessionEnds(Session& session) {
   AddSession(session, counted_);
+  if (session.reads.anything_missing() && !session.channel->status().ok()) ++counted_.read_errors;
   async_.SessionEnds();
   multi_get_.SessionEnds();
 }

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "client/internal/async_operations.h"
 #include "client/internal/connection.h"
+#include "client/internal/count_report.h"
 #include "client/internal/event_set.h"
 #include "client/internal/fork_guard.h"
 #include "client/internal/item_result.h"
@@ -129,6 +130,10 @@ class ClientCore : Connection::Listener {
 
   const ClientCounters& counters();
   const Observer& observer() const { return observer_; }
+
+  // What the server has not been told yet, before the client is closed. Blocks for some
+  // milliseconds at most.
+  void TellLast();
 
   static constexpr int64_t kNoDeadline = INT64_MAX;
 
@@ -247,7 +252,13 @@ class ClientCore : Connection::Listener {
   static absl::Status Forked();
   void FinishSleep();
   void RefreshClock();
-  void SessionBegins() override { observer_.SessionBegins(); }
+  // Tells the server what it does not see, if it is time. Never blocks, and ends no session.
+  void ReportIfDue(int64_t now_ns) {
+    if (report_.due(now_ns)) [[unlikely]]
+      Report(now_ns);
+  }
+  void Report(int64_t now_ns);
+  void SessionBegins(bool same_server) override;
   void SessionEnds(Session& session) override;
   void ConnectionFailed(const absl::Status& cause) override;
   static void AddSession(const Session& session, ClientCounters& sum);
@@ -255,6 +266,7 @@ class ClientCore : Connection::Listener {
   const int64_t default_deadline_ns_;
   Observer observer_;
   ClientCounters counted_;  // of operations, and of sessions that have ended
+  CountReport report_;
   Connection connection_;
   AsyncOperations async_;
   MultiGetter multi_get_;

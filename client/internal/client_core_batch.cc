@@ -18,10 +18,10 @@ absl::Status ClientCore::MultiGet(std::span<const std::string_view> keys,
       status.ok() && std::all_of(results.begin(), results.end(), [](const GetResult& result) {
         return result.status.ok() || absl::IsNotFound(result.status);
       });
-  if (answered) {
-    observer_.Add(Observer::Kind::kMultiGet, RealClock::Get().NowMonotonicNs() - start_ns);
-  }
+  const int64_t end_ns = RealClock::Get().NowMonotonicNs();
+  if (answered) observer_.Add(Observer::Kind::kMultiGet, end_ns - start_ns);
   observer_.Tell(counters());
+  ReportIfDue(end_ns);
   return status;
 }
 

@@ -48,10 +48,10 @@ absl::Status ClientCore::WriteObserved(Opcode opcode, std::string_view key,
                                        const WriteOptions& options, Request& request) {
   const int64_t start_ns = RealClock::Get().NowMonotonicNs();
   const absl::Status status = WriteOnce(opcode, key, payload, argument, options, request);
-  if (IsAnswer(status)) {
-    observer_.Add(Observer::Kind::kWrite, RealClock::Get().NowMonotonicNs() - start_ns);
-  }
+  const int64_t end_ns = RealClock::Get().NowMonotonicNs();
+  if (IsAnswer(status)) observer_.Add(Observer::Kind::kWrite, end_ns - start_ns);
   if (observer_.TellIsDue(/*is_write=*/true)) observer_.Tell(counters());
+  ReportIfDue(end_ns);
   return status;
 }
 
@@ -97,10 +97,12 @@ std::vector<absl::Status> ClientCore::WriteAll(Opcode opcode, std::span<Request>
   if (!observer_.times()) return WriteAllOnce(opcode, requests, options);
   const int64_t start_ns = RealClock::Get().NowMonotonicNs();
   std::vector<absl::Status> statuses = WriteAllOnce(opcode, requests, options);
+  const int64_t end_ns = RealClock::Get().NowMonotonicNs();
   if (std::all_of(statuses.begin(), statuses.end(), IsAnswer)) {
-    observer_.Add(Observer::Kind::kMultiWrite, RealClock::Get().NowMonotonicNs() - start_ns);
+    observer_.Add(Observer::Kind::kMultiWrite, end_ns - start_ns);
   }
   observer_.Tell(counters());
+  ReportIfDue(end_ns);
   return statuses;
 }
 

@@ -3,6 +3,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "common/base/clock.h"
@@ -49,7 +52,7 @@ void Connection::Begin(std::unique_ptr<Session> session, int64_t asked_ns) {
   next_look_ns_ = NowNs() + kLookForBetterNs;
   session_ = std::move(session);
   ++sessions_;
-  listener_.SessionBegins();
+  listener_.SessionBegins(same);
   requests_.Attach(*session_->channel, session_->registrar,
                    same && (welcome.flags & kWelcomeRepliesKept) != 0);
 }
@@ -168,10 +171,33 @@ void Connection::ReportHits() {
   PumpRequests();
 }
 
-void Connection::TellLastHits() {
-  if (session_ == nullptr || !hits_.anything_noted()) return;
+bool Connection::Report(const ReportedCounts& counts) {
+  const std::string_view hashes = hits_.Take();
+  std::array<char, sizeof(counts) + HitSampler::kBatch * sizeof(uint64_t)> payload;
+  std::memcpy(payload.data(), &counts, sizeof(counts));
+  hashes.copy(payload.data() + sizeof(counts), hashes.size());
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kHits);
+  header.argument = kReportedCounts;
+  const bool sent = requests_.Notify(header, {}, {payload.data(), sizeof(counts) + hashes.size()});
+  PumpRequests();
+  return sent;
+}
+
+bool Connection::TellCounts(const ReportedCounts& counts) {
+  // The next operation is to find one.
+  if (session_ == nullptr || requests_.credits_free() < 2) return false;
+  return Report(counts);
+}
+
+void Connection::TellLast(const ReportedCounts* counts) {
+  if (session_ == nullptr || (counts == nullptr && !hits_.anything_noted())) return;
   const bool was_idle = requests_.idle();
-  ReportHits();
+  if (counts == nullptr) {
+    ReportHits();
+  } else {
+    Report(*counts);
+  }
   const int64_t deadline_ns = NowNs() + kLastWordNs;
   while (was_idle && session_ != nullptr && !requests_.idle() && NowNs() < deadline_ns) {
     if (!session_->channel->Wait(deadline_ns).ok()) return;

@@ -13,6 +13,8 @@
 #include "client/internal/server_clock.h"
 #include "client/internal/session.h"
 #include "client/kv_client.h"
+#include "common/layout/hello.h"
+#include "common/layout/reported_counts.h"
 
 namespace kvd {
 
@@ -25,8 +27,8 @@ class Connection {
     virtual ~Listener() = default;
     // The session is about to be destroyed, with all that it allocated and posted.
     virtual void SessionEnds(Session& session) = 0;
-    // There is one again.
-    virtual void SessionBegins() = 0;
+    // There is one again. `same_server`: with the same run of the server as the last.
+    virtual void SessionBegins(bool same_server) = 0;
     // A session broke, or could not be made. It must not use the connection.
     virtual void ConnectionFailed(const absl::Status& cause) = 0;
   };
@@ -88,9 +90,17 @@ class Connection {
       ReportHits();
   }
 
-  // What NoteHit has not told yet, before the client is closed. Blocks until the server has taken
-  // it, for some milliseconds at most.
-  void TellLastHits();
+  // Whether the server of this session takes counts.
+  bool takes_counts() const {
+    return session_ != nullptr && (session_->channel->welcome().feature_bits & kFeatureCounts) != 0;
+  }
+  // Tells the server these counts, and what NoteHit has not told yet. False: not now; an operation
+  // would have to wait for its credit. Never blocks, and ends no session.
+  bool TellCounts(const ReportedCounts& counts);
+
+  // The same, `counts` null if there are none, before the client is closed. Blocks until the server
+  // has taken it, for some milliseconds at most.
+  void TellLast(const ReportedCounts* counts);
 
   // Asks the server for its clock again if what is known of it is old or poor: the answer comes
   // with a later Advance. Never blocks, and ends no session.
@@ -105,6 +115,7 @@ class Connection {
   void Begin(std::unique_ptr<Session> session, int64_t asked_ns);
   void TakeClock();
   void ReportHits();
+  bool Report(const ReportedCounts& counts);
 
   Connector connector_;
   const bool wait_for_server_;

@@ -118,7 +118,7 @@ Hello Connector::MakeHello() const {
   hello.magic = kHelloMagic;
   hello.version_min = kProtocolVersion;
   hello.version_max = kProtocolVersion;
-  hello.feature_bits = options_.for_administration ? kFeatureAdministration : 0;
+  hello.feature_bits = kFeatureCounts | (options_.for_administration ? kFeatureAdministration : 0);
   hello.client_id = client_id_;
   hello.credits_wanted = options_.credits;
   hello.pid = static_cast<uint32_t>(getpid());

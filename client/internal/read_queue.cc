@@ -14,6 +14,7 @@ absl::Status ReadQueue::PumpSome() {
     for (const ReadCompletion& completion : std::span(completions_).first(count)) {
       auto& ticket = *reinterpret_cast<ReadTicket*>(completion.id);
       ticket.ok = completion.ok;
+      failed_ = failed_ || !completion.ok;
       if (ticket.owner != nullptr) {
         finished_.PushBack(ticket);
       } else {

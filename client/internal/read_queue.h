@@ -103,7 +103,10 @@ class ReadQueue {
     ++chains_;
     for (int polls = 0; polls < kPollsAtOnce; ++polls) {
       if (channel_.PollReads(std::span(completions_).first(1)) == 0) continue;
-      return ticket.ok = completions_[0].ok;
+      ticket.ok = completions_[0].ok;
+      if (!ticket.ok) [[unlikely]]
+        failed_ = true;
+      return ticket.ok;
     }
     posted_ = 1;
     ticket.done = false;
@@ -125,6 +128,10 @@ class ReadQueue {
   // READs have completed whose owners have not been told: nothing will wake anybody for them again.
   bool anything_to_dispatch() const { return !finished_.empty(); }
 
+  // READs are under way, or one has ended without its bytes: which the end of a session explains,
+  // or that somebody has given it up.
+  bool anything_missing() const { return failed_ || posted_ != 0; }
+
   uint64_t chains() const { return chains_; }  // doorbells so far
 
  private:
@@ -138,6 +145,7 @@ class ReadQueue {
   ReadTicketList waiting_;
   ReadTicketList finished_;
   size_t posted_ = 0;
+  bool failed_ = false;
   uint64_t chains_ = 0;
   // Here rather than on the stack, where they would be cleared each time.
   std::array<ReadOp, kChainMax> ops_;

@@ -253,16 +253,16 @@ Request* RequestQueue::TakeFinished() {
   return request;
 }
 
-void RequestQueue::Notify(RequestHeader header, std::string_view key, std::string_view payload) {
-  if (channel_ == nullptr || !waiting_.empty() || sent_.size() >= channel_->welcome().credits)
-    return;
+bool RequestQueue::Notify(RequestHeader header, std::string_view key, std::string_view payload) {
+  if (credits_free() == 0) return false;
   header.request_id = last_id_ + 1;
   header.key_len = static_cast<uint16_t>(key.size());
   header.value_len = payload.size();
-  if (!channel_->Send({std::as_bytes(std::span(&header, 1)), key, payload}).ok()) return;
+  if (!channel_->Send({std::as_bytes(std::span(&header, 1)), key, payload}).ok()) return false;
   ++last_id_;
   ++requests_;
   sent_.push_back(Sent{header.request_id, nullptr, {}, nullptr});
+  return true;
 }
 
 }  // namespace kvd

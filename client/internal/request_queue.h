@@ -75,11 +75,17 @@ class RequestQueue {
   // The next request that has an owner and is done, or null.
   Request* TakeFinished();
 
-  // Sends at once, without an answer to wait for; does nothing if no credit is free or others wait for one.
-  void Notify(RequestHeader header, std::string_view key, std::string_view payload = {});
+  // Sends at once, without an answer to wait for. False: it was not sent, since no credit is free
+  // or others wait for one.
+  bool Notify(RequestHeader header, std::string_view key, std::string_view payload = {});
 
   bool anything_finished() const { return !finished_.empty(); }
   bool idle() const { return waiting_.empty() && sent_.empty(); }
+  // That a request could have now.
+  size_t credits_free() const {
+    return channel_ == nullptr || !waiting_.empty() ? 0
+                                                    : channel_->welcome().credits - sent_.size();
+  }
   uint64_t requests() const { return requests_; }  // sent so far, repeats included
   uint64_t repeats() const { return repeats_; }
 

@@ -35,8 +35,9 @@ enum class Opcode : uint8_t {
   kTouch = 11,     // sets the expiry, or takes it away where kRequestExpiry is not set
   kFlush = 12,     // deletes items whose keys begin with `key` (any, if empty) from cursor `argument` on, so many as take a
                    // short while; value_len = how many, result = the next cursor, 0 after the last
-  kHits = 13,      // the value is an array of key hashes, 8 bytes each, that were read one-sidedly of late; result = 1 if
-                   // the server makes use of them, 0 if a client need not send more
+  kHits = 13,      // what a client tells of its reading: the value is `argument` counts (reported_counts.h), then key hashes
+                   // that were read one-sidedly of late, 8 bytes each; result = 1 if the server makes use of hashes, 0 if a
+                   // client need not send more of them
   kSessions = 14,  // as kStat: a text with a line for each session; with `key` kSlowLogText for each slow request
   kKick = 15,      // ends the sessions that `key` means, this one excepted; result = how many
 };

@@ -26,6 +26,8 @@ inline constexpr uint16_t kProtocolVersion = 5;
 inline constexpr uint64_t kFeatureAdministration = 1;
 // Hello only. The client has a key: it answers a Challenge, and goes on with nobody who has not proved to have the key as well.
 inline constexpr uint64_t kFeatureKey = 2;
+// Both. The client counts what it reads, and the server takes these counts in front of a HITS.
+inline constexpr uint64_t kFeatureCounts = 4;
 
 // What a session may do; each role may do what those before it may.
 enum class Role : uint32_t {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/statistic_list.h"
+#include "common/layout/reported_counts.h"
 
 namespace kvd {
 
@@ -18,8 +19,12 @@ struct AdminSession {
   std::string key_name;  // empty: none
   std::string role;
   int64_t since_unix_us = 0;
-  uint32_t credits = 0;         // requests that it may have under way
-  uint64_t reported_reads = 0;  // by itself, as it says: a sample
+  uint32_t credits = 0;  // requests that it may have under way
+  uint64_t requests = 0;
+  uint64_t writes = 0;  // of these, that ask to change something
+  uint64_t received_bytes = 0;
+  uint64_t sent_bytes = 0;
+  ReportedCounts reported = {};  // what it says that it read
 };
 
 // A request that took long, and how many were late with it.

@@ -1,6 +1,9 @@
 #include "server/admin/status_json.h"
 
+#include <bit>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "absl/time/time.h"
 
@@ -11,10 +14,12 @@ using Json = nlohmann::ordered_json;
 
 constexpr uint64_t kExactMax = uint64_t{1} << 53;  // what every reader of JSON has as a number
 
+Json Exactly(uint64_t number) {
+  return number < kExactMax ? Json(number) : Json(std::to_string(number));
+}
+
 Json ValueOf(const Statistic& row) {
-  if (row.kind == StatisticKind::kText) return row.text;
-  if (row.number >= kExactMax) return row.ValueText();
-  return row.number;
+  return row.kind == StatisticKind::kText ? Json(row.text) : Exactly(row.number);
 }
 
 }  // namespace
@@ -31,15 +36,23 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
   }
   Json rows = Json::array();
   for (const AdminSession& session : sessions) {
-    rows.push_back({{"id", session.id},
-                    {"name", session.name},
-                    {"transport", session.transport},
-                    {"address", session.address},
-                    {"key", session.key_name.empty() ? Json() : Json(session.key_name)},
-                    {"role", session.role},
-                    {"since", UtcText(session.since_unix_us)},
-                    {"credits", session.credits},
-                    {"reported_reads", session.reported_reads}});
+    Json row{{"id", session.id},
+             {"name", session.name},
+             {"transport", session.transport},
+             {"address", session.address},
+             {"key", session.key_name.empty() ? Json() : Json(session.key_name)},
+             {"role", session.role},
+             {"since", UtcText(session.since_unix_us)},
+             {"credits", session.credits},
+             {"requests", session.requests},
+             {"writes", session.writes},
+             {"received_bytes", session.received_bytes},
+             {"sent_bytes", session.sent_bytes}};
+    const auto reported = std::bit_cast<ReportedWords>(session.reported);
+    for (size_t i = 0; i < kReportedCounts; ++i) {
+      row[std::string(kReportedNames[i])] = Exactly(reported[i]);
+    }
+    rows.push_back(std::move(row));
   }
   Json slow = Json::array();
   for (const AdminSlowRequest& request : slow_requests) {

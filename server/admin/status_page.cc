@@ -100,6 +100,38 @@ std::string Rows(std::string_view head, std::string_view rows) {
                       ToAbsl(rows), "</table></div>\n");
 }
 
+// The rest of a row.
+void AppendNumbers(const std::vector<std::string>& numbers, std::string& row) {
+  for (const std::string& number : numbers) absl::StrAppend(&row, "</td><td class=\"n\">", number);
+  row += "</td></tr>\n";
+}
+
+// Of sessions that have reported anything.
+std::string Reported(const std::vector<AdminSession>& sessions) {
+  std::string rows;
+  size_t count = 0;
+  for (const AdminSession& s : sessions) {
+    const ReportedCounts& r = s.reported;
+    if (r.gets == 0 && r.reads == 0) continue;
+    if (++count > kSessionsMax) break;
+    absl::StrAppend(&rows, "<tr><td>", s.id, "</td><td>", HtmlText(s.name));
+    AppendNumbers({Grouped(r.gets), Grouped(r.hits), Grouped(r.misses), Grouped(r.reads),
+                   FormatBytes(r.read_bytes), Grouped(r.torn_reads), Grouped(r.retries),
+                   Grouped(r.fallbacks), Grouped(r.read_errors)},
+                  rows);
+  }
+  if (rows.empty()) return "";
+  return absl::StrCat(
+      "<h2>What they report of their reading</h2>\n",
+      Rows("<th>id</th><th>name</th><th class=\"n\">GETs</th><th class=\"n\">hits</th>"
+           "<th class=\"n\">misses</th><th class=\"n\">READs</th><th class=\"n\">fetched</th>"
+           "<th class=\"n\">torn</th><th class=\"n\">moved</th><th class=\"n\">asked kvd</th>"
+           "<th class=\"n\">READ errors</th>",
+           rows),
+      "<p>kvd does not see what clients read by themselves: they tell of it every few seconds, and "
+      "nobody checks it.</p>\n");
+}
+
 std::string Sessions(const std::vector<AdminSession>& sessions) {
   std::string html = absl::StrCat("<h2>Sessions: ", sessions.size(), "</h2>\n");
   if (sessions.empty()) return html + "<p>Nobody is connected.</p>\n";
@@ -111,12 +143,14 @@ std::string Sessions(const std::vector<AdminSession>& sessions) {
          {s.name, s.transport, s.address, s.key_name, s.role, UtcText(s.since_unix_us)}) {
       absl::StrAppend(&rows, "</td><td>", HtmlText(text));
     }
-    absl::StrAppend(&rows, "</td><td class=\"n\">", s.credits, "</td><td class=\"n\">",
-                    Grouped(s.reported_reads), "</td></tr>\n");
+    AppendNumbers({absl::StrCat(s.credits), Grouped(s.requests), Grouped(s.writes),
+                   FormatBytes(s.received_bytes), FormatBytes(s.sent_bytes)},
+                  rows);
   }
   html += Rows(
       "<th>id</th><th>name</th><th>transport</th><th>address</th><th>key</th><th>role</th>"
-      "<th>since</th><th class=\"n\">credits</th><th class=\"n\">reads it tells of</th>",
+      "<th>since</th><th class=\"n\">credits</th><th class=\"n\">requests</th>"
+      "<th class=\"n\">writes</th><th class=\"n\">received</th><th class=\"n\">sent</th>",
       rows);
   if (sessions.size() > kSessionsMax) {
     absl::StrAppend(&html, "<p>and ", sessions.size() - kSessionsMax,
@@ -216,8 +250,9 @@ std::string StatusPage(const StatisticList& all, const std::vector<AdminSession>
       Duration(all.NumberOf("uptime_seconds")), ", serves ", HtmlText(TextOf(all, "transports")),
       " &middot; <a href=\"/metrics\">metrics</a> &middot; <a href=\"/status.json\">JSON</a></p>\n",
       Tiles(all, rates), MemoryMap(all), SizeTable(all), RequestTimesChart(all),
-      SlowRequests(slow_requests), Sessions(sessions), Table("RDMA", all, /*open=*/true, IsRdma),
-      PortErrors(all), Table("Requests", all, /*open=*/false, IsRequest),
+      SlowRequests(slow_requests), Sessions(sessions), Reported(sessions),
+      Table("RDMA", all, /*open=*/true, IsRdma), PortErrors(all),
+      Table("Requests", all, /*open=*/false, IsRequest),
       Table("Everything else", all, /*open=*/false, is_rest), "</main></body></html>\n");
 }
 

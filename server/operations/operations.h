@@ -41,7 +41,8 @@ Outcome AnswerKick(const RequestView& request, uint64_t ended);
 // that this server does not know), else kMalformed.
 Outcome AnswerBadFrame(const RequestView& request, FrameError error);
 Outcome AnswerError(const RequestHeader& request, ReplyStatus status, std::string_view text);
-// HITS, whose hashes are the caller's to pass on. `used`: whether anything comes of them.
+// HITS that was in order, whose hashes are the caller's to pass on. `used`: whether anything comes
+// of them.
 Outcome AnswerHits(const RequestView& request, bool used);
 
 // Where a FLUSH goes on, as its `argument` and `result` say it: shard after shard, each in

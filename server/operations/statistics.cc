@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <fstream>
 #include <iterator>
@@ -109,6 +111,60 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   return sum;
 }
 
+namespace {
+
+uint64_t SaturatedSum(uint64_t a, uint64_t b) { return a + std::min(b, UINT64_MAX - a); }
+
+// Metrics of what clients report, in the order of kReportedNames.
+constexpr Metric kReportedMetrics[] = {
+    {.name = "kvd_client_reported_gets_total", .help = "GETs that clients did, as they report."},
+    {.name = "kvd_client_reported_hits_total",
+     .help = "GETs that found an item, as clients report."},
+    {.name = "kvd_client_reported_misses_total",
+     .help = "GETs that found none, as clients report."},
+    {.name = "kvd_client_reported_reads_total",
+     .help = "READs of clients, and loads of shared memory in their place, as they report."},
+    {.name = "kvd_client_reported_read_bytes_total",
+     .help = "What these reads fetched, as clients report."},
+    {.name = "kvd_client_reported_torn_reads_total",
+     .help = "Reads that met a write and were repeated, as clients report."},
+    {.name = "kvd_client_reported_retries_total",
+     .help = "Reads in vain since the item or its bucket had moved, as clients report."},
+    {.name = "kvd_client_reported_fallbacks_total",
+     .help = "GETs for which clients had to ask kvd, as they report."},
+    {.name = "kvd_client_reported_read_errors_total",
+     .help = "Sessions that broke while a READ was under way, as clients report."}};
+static_assert(std::size(kReportedMetrics) == kReportedCounts);
+
+void AddReported(const ReportedCounts& sum, StatisticList& list) {
+  const auto words = std::bit_cast<ReportedWords>(sum);
+  for (size_t i = 0; i < kReportedCounts; ++i) {
+    list.Counter(kReportedNames[i], words[i], kReportedMetrics[i]);
+  }
+}
+
+}  // namespace
+
+void ReportedSums::Add(const ReportedCounts& counts) {
+  const auto words = std::bit_cast<ReportedWords>(counts);
+  for (size_t i = 0; i < kReportedCounts; ++i) {
+    sums_[i].Add(std::min(words[i], UINT64_MAX - sums_[i].get()));
+  }
+}
+
+ReportedCounts ReportedSums::get() const {
+  ReportedWords words;
+  for (size_t i = 0; i < kReportedCounts; ++i) words[i] = sums_[i].get();
+  return std::bit_cast<ReportedCounts>(words);
+}
+
+ReportedCounts operator+(const ReportedCounts& a, const ReportedCounts& b) {
+  auto sum = std::bit_cast<ReportedWords>(a);
+  const auto more = std::bit_cast<ReportedWords>(b);
+  for (size_t i = 0; i < kReportedCounts; ++i) sum[i] = SaturatedSum(sum[i], more[i]);
+  return std::bit_cast<ReportedCounts>(sum);
+}
+
 void AddShards(const ShardStats& sum, StatisticList& list) {
   const uint64_t heap_free = sum.heap_bytes - std::min(sum.heap_bytes, sum.heap_used_bytes);
   list.Gauge("items", sum.items, {.help = "Items that are there."});
@@ -189,10 +245,13 @@ void AddRequests(std::span<const RequestCounters* const> pollers, StatisticList&
          .label = "operation",
          .label_value = entry.operation});
   }
-  list.Counter(
-      "reported_reads", sum([](const RequestCounters& c) -> auto& { return c.reported_reads; }),
-      {.name = "kvd_client_reported_reads_total",
-       .help = "Reads by themselves that clients reported to a kvd that evicts: a sample."});
+  ReportedCounts reported{};
+  for (const RequestCounters* counters : pollers) reported = reported + counters->reported.get();
+  AddReported(reported, list);
+  list.Counter("sampled_hits",
+               sum([](const RequestCounters& c) -> auto& { return c.sampled_hits; }),
+               {.name = "kvd_client_sampled_hits_total",
+                .help = "GETs whose keys clients told a kvd that evicts: a sample."});
   list.Counter("malformed", sum([](const RequestCounters& c) -> auto& { return c.malformed; }),
                {.name = "kvd_malformed_frames_total", .help = "Frames that broke the protocol."});
   list.Counter("pulled_bytes",

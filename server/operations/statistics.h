@@ -2,6 +2,7 @@
 // their unit.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "common/base/statistic_list.h"
 #include "common/layout/frames.h"
+#include "common/layout/reported_counts.h"
 #include "server/store/shard.h"
 
 namespace kvd {
@@ -29,13 +31,25 @@ class RequestCounter {
   std::atomic<uint64_t> value_{0};
 };
 
+// What clients say of their reading, of all sessions so far: no sum overflows, whatever they say.
+class ReportedSums {
+ public:
+  void Add(const ReportedCounts& counts);
+  ReportedCounts get() const;
+
+ private:
+  std::array<RequestCounter, kReportedCounts> sums_;
+};
+ReportedCounts operator+(const ReportedCounts& a, const ReportedCounts& b);
+
 // What one poller counts. It alone writes; anybody reads.
 struct RequestCounters {
   static constexpr size_t kOpcodes = kOpcodeLast + 1;
   RequestCounter requests[kOpcodes];  // by Opcode; [0] is not used
   RequestCounter malformed;           // frames that broke the format
   RequestCounter pulled_bytes;
-  RequestCounter reported_reads;  // of HITS: keys that clients say they read
+  RequestCounter sampled_hits;    // of HITS: keys that clients say they read
+  ReportedSums reported;          // of HITS as well
   RequestCounter forwarded;       // requests that another poller executed
   RequestCounter sleeps;
   // Of times in which it was awake and had no processor.

@@ -274,8 +274,9 @@ void Poller::EndIdle() {
   next_idle_look_ns_ = now_ns_ + options_.idle_ns / kIdleLooks;
   for (const ChannelId channel : sessions_.channels()) {
     ServerSession& session = *sessions_.Find(channel);
-    const bool silent = session.requests == session.requests_looked_at && session.pull_bytes == 0;
-    session.requests_looked_at = session.requests;
+    const uint64_t requests = session.counters.requests.get();
+    const bool silent = requests == session.requests_looked_at && session.pull_bytes == 0;
+    session.requests_looked_at = requests;
     session.looks_in_vain = silent ? session.looks_in_vain + 1 : 0;
     if (session.ending || session.looks_in_vain < kIdleLooks) continue;
     session.ending = true;

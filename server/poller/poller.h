@@ -65,8 +65,9 @@ struct PollerOptions {
   std::function<std::string()> sessions_text = [] { return std::string(); };
   std::function<absl::StatusOr<uint64_t>(std::string_view who, uint64_t asking_session_id)> kick =
       [](std::string_view, uint64_t) { return uint64_t{0}; };
-  // That a session says it read by itself; called on any poller's thread.
-  std::function<void(uint64_t session_id, uint64_t reads)> note_reads = [](uint64_t, uint64_t) {};
+  // Where it is counted what the session that begins does; called on any poller's thread.
+  std::function<void(uint64_t session_id, std::shared_ptr<const SessionCounters> counters)>
+      session_begins = [](uint64_t, std::shared_ptr<const SessionCounters>) {};
   // A line for each slow request, the newest first; likewise.
   std::function<std::string()> slow_text = [] { return std::string(); };
   // Requests that took `slow_ns` or longer; called on any poller's thread. Throws bad_alloc.
@@ -257,6 +258,7 @@ class Poller {
   void OnReturn(Forward* forward);
   void Release(const HeldItem& held);
   void ExecuteHits(const Decoded& decoded);
+  void PassOn(std::string_view hashes);
   void SendHits(std::string_view hashes, uint32_t owner);
   void NoteHits(std::string_view hashes);
   Forward* NewForward();

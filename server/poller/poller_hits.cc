@@ -1,7 +1,8 @@
-// What clients say about the keys that they read by themselves.
+// What clients say of what they read by themselves.
 #include <cstring>
 #include <new>
 
+#include "common/protocol/client_report.h"
 #include "server/poller/poller.h"
 
 namespace kvd {
@@ -20,13 +21,19 @@ uint64_t HashAt(std::string_view hashes, size_t at) {
 }  // namespace
 
 void Poller::ExecuteHits(const Decoded& decoded) {
-  const std::string_view hashes = decoded.request.value;
-  const Outcome outcome = AnswerHits(decoded.request, shard_.evicts());
-  Answer(decoded.channel, decoded.session, outcome, index_);
-  if (!shard_.evicts() || outcome.header.status != static_cast<uint16_t>(ReplyStatus::kOk)) return;
-  const uint64_t reads = hashes.size() / sizeof(uint64_t);
-  counters_.reported_reads.Add(reads);
-  options_.note_reads(decoded.session->session_id, reads);
+  ClientReport report;
+  const FrameError error = DecodeReport(decoded.request, report);
+  if (error != nullptr) {
+    return Answer(decoded.channel, decoded.session,
+                  AnswerError(decoded.request.header, ReplyStatus::kUnsupported, error), index_);
+  }
+  counters_.reported.Add(decoded.session->counters.Note(report.counts));
+  Answer(decoded.channel, decoded.session, AnswerHits(decoded.request, shard_.evicts()), index_);
+  if (shard_.evicts()) PassOn(report.hashes);
+}
+
+void Poller::PassOn(std::string_view hashes) {
+  counters_.sampled_hits.Add(hashes.size() / sizeof(uint64_t));
   for (uint32_t owner = 0; owner < peers_.size(); ++owner) {
     if (owner == index_) {
       NoteHits(hashes);

@@ -16,6 +16,7 @@ void Poller::Handle(const ServerEvent& event) {
   switch (event.kind) {
     case ServerEvent::Kind::kOpened:
       sessions_.Open(event.channel, event);
+      options_.session_begins(event.session_id, sessions_.CountersOf(event.channel));
       if (operations_.replies().clients() >= sweep_at_clients_) ForgetClients();
       options_.log(absl::StrCat("session ", event.session_id, ": ",
                                 sessions_.Find(event.channel)->name, " connected"));
@@ -89,8 +90,12 @@ void Poller::Execute(Decoded& decoded) {
   if (session == nullptr || session->ending) return;
   decoded.session = session;
   decoded.answered = decoded.error == nullptr;
-  ++session->requests;
+  SessionCounters& counters = session->counters;
+  counters.requests.Add(1);
   if (decoded.error != nullptr) return RefuseFrame(decoded);
+  counters.received_bytes.Add(sizeof(RequestHeader) + decoded.request.key.size() +
+                              decoded.request.value.size());
+  if (IsWrite(decoded.request.header.opcode)) counters.writes.Add(1);
   const auto opcode = static_cast<Opcode>(decoded.request.header.opcode);
   counters_.requests[decoded.request.header.opcode].Add(1);
   if (RoleFor(opcode) > session->role) [[unlikely]] {
@@ -235,7 +240,10 @@ void Poller::OnPullDone(const ServerEvent& event) {
   const uint64_t bytes = node.mapped().request.value_len;
   if (event.ok) counters_.pulled_bytes.Add(bytes);
   PendingPull& pull = node.mapped();
-  if (ServerSession* session = sessions_.Find(pull.channel)) session->pull_bytes -= bytes;
+  if (ServerSession* session = sessions_.Find(pull.channel)) {
+    session->pull_bytes -= bytes;
+    if (event.ok) session->counters.received_bytes.Add(bytes);
+  }
   RequestTiming& timing = pull.forward == nullptr ? pull.timing : pull.forward->timing;
   timing.pulling_ns += taken_ns_ - pull.began_ns;
   FinishPull(pull, event.ok);
@@ -272,10 +280,10 @@ void Poller::OnClosed(const ServerEvent& event) {
   }
   const ServerSession* session = sessions_.Find(event.channel);
   if (session == nullptr) return;
+  const uint64_t requests = session->counters.requests.get();
   try {
     options_.log(absl::StrCat("session ", session->session_id, ": ", session->name, " ended after ",
-                              session->requests,
-                              session->requests == 1 ? " request: " : " requests: ",
+                              requests, requests == 1 ? " request: " : " requests: ",
                               event.error == nullptr ? "" : event.error->message()));
   } catch (const std::bad_alloc&) {
     // A line less in the log.
@@ -299,6 +307,7 @@ void Poller::Answer(ChannelId channel, ServerSession* session, const Outcome& ou
   }
   // Without a request id there is nothing that a reply could answer.
   if (outcome.header.request_id != 0) {
+    session->counters.sent_bytes.Add(sizeof(ReplyHeader) + outcome.payload.size());
     endpoint_.Reply(channel,
                     FrameParts{std::as_bytes(std::span(&outcome.header, 1)), {}, outcome.payload});
   }

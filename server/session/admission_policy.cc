@@ -162,7 +162,8 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity& peer, const Hello& hello) {
   welcome.version = kProtocolVersion;
   welcome.version_min = kProtocolVersion;
   welcome.status = static_cast<uint32_t>(WelcomeStatus::kAdmitted);
-  welcome.feature_bits = verdict.kept_for_administration ? kFeatureAdministration : 0;
+  welcome.feature_bits = (verdict.kept_for_administration ? kFeatureAdministration : 0) |
+                         (hello.feature_bits & kFeatureCounts);
   welcome.incarnation = options_.geometry.incarnation;
   welcome.region_bytes = options_.geometry.region_bytes;
   welcome.bucket_bytes = options_.geometry.bucket_bytes;
@@ -181,10 +182,10 @@ Welcome AdmissionPolicy::Admit(const PeerIdentity& peer, const Hello& hello) {
   return welcome;
 }
 
-void AdmissionPolicy::NoteReads(uint64_t session_id, uint64_t reads) {
+void AdmissionPolicy::Attach(uint64_t session_id, std::shared_ptr<const SessionCounters> counters) {
   const std::lock_guard lock(mutex_);
   const auto session = live_.find(session_id);
-  if (session != live_.end()) session->second.facts.reported_reads += reads;
+  if (session != live_.end()) session->second.facts.counters = std::move(counters);
 }
 
 void AdmissionPolicy::Gone(uint64_t session_id) {

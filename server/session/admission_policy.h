@@ -63,8 +63,8 @@ class AdmissionPolicy final : public Admission {
   std::shared_ptr<const AccessKey> FindKey(std::string_view name) override;
   Welcome Admit(const PeerIdentity& peer, const Hello& hello) override;
   void Gone(uint64_t session_id) override;
-  // That the session says it did by itself. Takes the lock: for what is told many at a time.
-  void NoteReads(uint64_t session_id, uint64_t reads);
+  // Where it is counted from now on what the session does; nothing if there is none of that id.
+  void Attach(uint64_t session_id, std::shared_ptr<const SessionCounters> counters);
   void NoteRefusal(const PeerIdentity& peer, const Hello& hello, std::string_view why) override;
   void CountRefusal() override { refused_.fetch_add(1, std::memory_order_relaxed); }
 

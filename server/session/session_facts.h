@@ -1,11 +1,13 @@
-// What is known of a session from its admission on.
+// What is known of a session from its admission on, and where it is counted what it does.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "common/admission/admission.h"
 #include "common/layout/hello.h"
+#include "server/session/session_counters.h"
 
 namespace kvd {
 
@@ -16,8 +18,9 @@ struct SessionFacts {
   PeerIdentity peer;
   Role role = Role::kNone;
   int64_t since_unix_us = 0;
-  uint32_t credits = 0;         // requests that it may have under way
-  uint64_t reported_reads = 0;  // that it did by itself, as far as it told
+  uint32_t credits = 0;  // requests that it may have under way
+  // Null until its poller knows of it.
+  std::shared_ptr<const SessionCounters> counters = {};
 };
 
 }  // namespace kvd

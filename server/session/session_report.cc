@@ -1,5 +1,6 @@
 #include "server/session/session_report.h"
 
+#include <bit>
 #include <cctype>
 
 #include "absl/strings/numbers.h"
@@ -79,6 +80,16 @@ void AppendReading(const Kind& kind, std::string_view what, const Ids& ids, std:
   absl::StrAppend(&text, ids.size() > kFew ? ", ...)" : ")");
 }
 
+void AppendCounters(const SessionCounters& counters, std::string& text) {
+  absl::StrAppend(&text, " requests=", counters.requests.get(), " writes=", counters.writes.get(),
+                  " received_bytes=", counters.received_bytes.get(),
+                  " sent_bytes=", counters.sent_bytes.get());
+  const auto reported = std::bit_cast<ReportedWords>(counters.reported());
+  for (size_t i = 0; i < kReportedCounts; ++i) {
+    absl::StrAppend(&text, " ", ToAbsl(kReportedNames[i]), "=", reported[i]);
+  }
+}
+
 }  // namespace
 
 std::string Harmless(std::string_view text) {
@@ -90,6 +101,7 @@ std::string Harmless(std::string_view text) {
 }
 
 std::string DescribeSessions(std::span<const SessionFacts> sessions) {
+  const SessionCounters nothing;
   std::string text;
   for (const SessionFacts& session : sessions) {
     const PeerIdentity& peer = session.peer;
@@ -99,7 +111,9 @@ std::string DescribeSessions(std::span<const SessionFacts> sessions) {
     if (peer.pid != 0) absl::StrAppend(&text, " pid=", peer.pid, " uid=", peer.uid);
     absl::StrAppend(&text, " key=", peer.key == nullptr ? "-" : peer.key->name,
                     " role=", NameOf(session.role), " since_unix_us=", session.since_unix_us,
-                    " credits=", session.credits, " reported_reads=", session.reported_reads, "\n");
+                    " credits=", session.credits);
+    AppendCounters(session.counters == nullptr ? nothing : *session.counters, text);
+    text += '\n';
   }
   return text;
 }

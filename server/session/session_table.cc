@@ -34,7 +34,7 @@ std::string NameOf(const ServerSession& session, const ServerEvent& opened) {
 }  // namespace
 
 void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
-  auto session = std::make_unique<ServerSession>();
+  auto session = std::make_shared<ServerSession>();
   session->session_id = opened.session_id;
   if (opened.hello != nullptr) session->client_id = opened.hello->client_id;
   session->role = opened.role;
@@ -42,6 +42,11 @@ void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
   session->name = NameOf(*session, opened);
   found_ = nullptr;
   sessions_[channel] = std::move(session);
+}
+
+std::shared_ptr<const SessionCounters> SessionTable::CountersOf(ChannelId channel) const {
+  const std::shared_ptr<ServerSession>& session = sessions_.at(channel);
+  return {session, &session->counters};
 }
 
 ServerSession* SessionTable::Search(ChannelId channel) {

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/layout/slot.h"
 #include "common/transport/server_endpoint.h"
+#include "server/session/session_counters.h"
 
 namespace kvd {
 
@@ -28,7 +29,7 @@ struct ServerSession {
   Role role = Role::kNone;
   std::string client_name;  // "kvcli": as the client calls itself, made harmless
   std::string name;         // "kvcli (pid 4711)", for logs
-  uint64_t requests = 0;
+  SessionCounters counters;
   // When it was last looked at whether it is idle. At first none: between its beginning and the
   // first look there may be no time at all.
   uint64_t requests_looked_at = ~uint64_t{0};
@@ -49,6 +50,9 @@ class SessionTable {
   static int64_t LeaseNs(Slot slot);
 
   void Open(ChannelId channel, const ServerEvent& opened);
+
+  // Of a session that is there. They outlive it for as long as somebody keeps them.
+  std::shared_ptr<const SessionCounters> CountersOf(ChannelId channel) const;
 
   // Null for a channel that has gone.
   ServerSession* Find(ChannelId channel) {
@@ -79,7 +83,7 @@ class SessionTable {
   // The last one found: requests come in runs of one channel.
   ChannelId found_channel_{};
   ServerSession* found_ = nullptr;  // null: none
-  absl::flat_hash_map<ChannelId, std::unique_ptr<ServerSession>> sessions_;
+  absl::flat_hash_map<ChannelId, std::shared_ptr<ServerSession>> sessions_;
   std::vector<ChannelId> holders_;  // those that hold an item, in the order in which the leases end
 };
 

@@ -3,6 +3,7 @@
 // frames are, or the ring is broken.
 #include <vector>
 
+#include "common/protocol/client_report.h"
 #include "common/protocol/request_codec.h"
 #include "common/transport/shm/ring.h"
 #include "tests/fuzz/fuzz.h"
@@ -23,6 +24,14 @@ void ARequest(std::span<const std::byte> frame) {
   Require(request.key.size() <= kKeyBytesMax, "a key is not longer than keys are");
   Require(sizeof(RequestHeader) + request.key.size() + request.value.size() == frame.size(),
           "they fill it");
+  ClientReport report;
+  if (DecodeReport(request, report) == nullptr) {
+    Require(Within(report.hashes, frame), "hashes lie in the frame");
+    Require(report.hashes.size() % sizeof(uint64_t) == 0, "they are whole");
+    Require(report.hashes.size() / sizeof(uint64_t) + request.header.argument ==
+                request.value.size() / sizeof(uint64_t),
+            "counts and hashes fill the value");
+  }
   (void)IsWrite(request.header.opcode);
   Require(RoleFor(static_cast<Opcode>(request.header.opcode)) != Role::kNone,
           "every opcode needs a role");

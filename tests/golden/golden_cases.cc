@@ -15,6 +15,7 @@
 #include "common/layout/frames.h"
 #include "common/layout/hello.h"
 #include "common/layout/item.h"
+#include "common/layout/reported_counts.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/geometry.h"
 #include "common/protocol/handshake.h"
@@ -694,6 +695,14 @@ std::vector<GoldenCase> GoldenCases() {
   AddRequests(cases);
   AddReplies(cases);
   AddSession(cases);
+  // Behind the others, whose numbers stay.
+  AddRequest(
+      cases, "request_hits_counts",
+      {.opcode = Opcode::kHits,
+       .name = "hits",
+       .key = "",
+       .value = "9 countsof eightbytes ininfront of a hash of a key in 8 bytes.. more of 8 bytes.",
+       .argument = kReportedCounts});
   return cases;
 }
 

@@ -31,6 +31,7 @@ inline constexpr CounterField kCounterFields[] = {
     {"requests", &ClientCounters::requests},
     {"repeated", &ClientCounters::repeated},
     {"reconnects", &ClientCounters::reconnects},
+    {"read_errors", &ClientCounters::read_errors},
 };
 
 // A counter that is missing above would be lost in sums.

@@ -82,6 +82,10 @@ def sessions():
         page = get(number, "/").text
         check(f"<td>shm</td><td>{row['address']}</td><td>app</td><td>read-write</td>" in page, page)
         check(row["credits"] > 0 and row["reported_reads"] == 0, row)
+        while row["writes"] == 0:
+            check(load.poll() is None, "kvcli ended")
+            row = json.loads(get(number, "/status.json").text)["sessions"][0]
+        check(row["requests"] >= row["writes"] and row["received_bytes"] >= 66 * row["writes"], row)
         check('kvd_sessions{transport="shm"} 1\nkvd_sessions{transport="rdma"} 0\n'
               in get(number, "/metrics").text, "sessions are not counted")
         check("5a5a" not in page + json.dumps(rows), "secrets are shown")

@@ -132,6 +132,27 @@ def truth():
     check("nobody-may-see" not in metrics(**OPENMETRICS).text, "keys of items are shown")
 
 
+def reported():
+    """/metrics: has what clients report of their GETs, to the last one, and of the session that is there"""
+    KVCLI.ok("put", "reported", "value")
+    before = values(parse(metrics().text, openmetrics=False))
+    for _ in range(5):
+        check_equal(KVCLI.ok("get", "reported"), b"value")
+    for _ in range(3):
+        check_equal(KVCLI.run("get", "no-such-key").exit, 1)
+    KVCLI.ok("put", "reported", "value")  # tells of nothing
+    text = metrics().text
+    seen = values(parse(text, openmetrics=False))
+
+    def more(name):
+        return seen[f"kvd_client_reported_{name}_total"] - before[f"kvd_client_reported_{name}_total"]
+    check_equal([more(name) for name in ("gets", "hits", "misses", "torn_reads", "fallbacks", "read_errors")],
+                [8, 5, 3, 0, 0, 0])
+    check(more("reads") >= 8 and more("read_bytes") > 8 * 100, more("reads"), more("read_bytes"))
+    for line in re.findall("# HELP kvd_client_reported_.*", text):
+        check("report." in line, line)
+
+
 def documented():
     """Names, each with unit and type, of docs/metrics.md."""
     rows = re.findall(r"^\| `(kvd_\w+)(?:\{[^}`]+\})?` \| ([^|]+) \| (\w+) \| [^|]+\|$", read(DOCUMENT),
@@ -173,7 +194,7 @@ def units():
 if __name__ == "__main__":
     try:
         SERVER.start(KVCLI)
-        run_cases([formats, checker_finds, checker_of_histograms_finds, promtool, truth, times, document_shared_memory, document_rdma,
+        run_cases([formats, checker_finds, checker_of_histograms_finds, promtool, truth, reported, times, document_shared_memory, document_rdma,
                    units])
     finally:
         SERVER.close()

@@ -43,7 +43,59 @@ WriteOptions With(Condition condition) {
   return options;
 }
 
+uint64_t StatisticOf(Client& client, std::string_view name) {
+  const auto statistics = client.Stats().value();
+  for (const auto& [each, value] : statistics) {
+    if (each == name) return std::stoull(value);
+  }
+  FAIL("no statistic " << name);
+  return 0;
+}
+
 }  // namespace
+
+TEST_CASE_METHOD(Fixture, "Client: kvd learns what clients read by themselves, to the last GET") {
+  KVD_REQUIRE_OK(client->Put("k", "v"));
+  REQUIRE(StatisticOf(*client, "reported_gets") == 0);
+  auto reader = kvd.Connect();
+  std::string value;
+  for (int i = 0; i < 300; ++i) KVD_REQUIRE_OK(reader->Get("k", value));
+  for (int i = 0; i < 70; ++i) REQUIRE(absl::IsNotFound(reader->Get("none", value)));
+  const ClientCounters counted = reader->counters();
+  reader.reset();  // which tells
+  CHECK(StatisticOf(*client, "reported_gets") == 370);
+  CHECK(StatisticOf(*client, "reported_hits") == 300);
+  CHECK(StatisticOf(*client, "reported_misses") == 70);
+  CHECK(StatisticOf(*client, "reported_reads") == counted.reads);
+  CHECK(StatisticOf(*client, "reported_read_bytes") == counted.read_bytes);
+  CHECK(StatisticOf(*client, "reported_torn_reads") == counted.torn_reads);
+  CHECK(StatisticOf(*client, "reported_fallbacks") == counted.gets_by_request);
+  CHECK(StatisticOf(*client, "reported_read_errors") == 0);
+}
+
+TEST_CASE_METHOD(Fixture, "Client: one that reads all the time tells of it while it does") {
+  KVD_REQUIRE_OK(client->Put("k", "v"));
+  const auto reader = kvd.Connect();
+  std::string value;
+  const auto deadline = std::chrono::steady_clock::now() + seconds(60);
+  uint64_t told = 0;
+  while (told == 0 && std::chrono::steady_clock::now() < deadline) {
+    for (int i = 0; i < 1000; ++i) KVD_REQUIRE_OK(reader->Get("k", value));
+    told = StatisticOf(*client, "reported_gets");
+  }
+  CHECK(told > 0);
+  CHECK(told <= reader->counters().gets);
+  // The session has its own numbers.
+  const auto sessions = client->Sessions();
+  if (sessions.ok()) {  // over RDMA it takes a key of the role admin
+    uint64_t in_sessions = 0;
+    for (const Client::Facts& facts : *sessions) {
+      for (const auto& [name, of] : facts)
+        in_sessions += name == "reported_gets" ? std::stoull(of) : 0;
+    }
+    CHECK(in_sessions >= told);
+  }
+}
 
 TEST_CASE_METHOD(Fixture, "Client: a time to live counts from the server's clock as it is now") {
   WriteOptions options;

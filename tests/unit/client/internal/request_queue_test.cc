@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <string>
@@ -246,8 +247,11 @@ TEST_CASE_METHOD(Fixture,
 
 TEST_CASE_METHOD(Fixture,
                  "RequestQueue: a notification needs no answer, and is dropped without a credit") {
-  for (uint32_t i = 0; i < channel.welcome().credits + 2; ++i)
-    queue.Notify(Header(Opcode::kRelease), {});
+  const uint32_t credits = channel.welcome().credits;
+  for (uint32_t i = 0; i < credits + 2; ++i) {
+    CHECK(queue.credits_free() == credits - std::min(i, credits));
+    CHECK(queue.Notify(Header(Opcode::kRelease), {}) == (i < credits));
+  }
   CHECK(channel.sent.size() == channel.welcome().credits);
   CHECK(queue.requests() == channel.welcome().credits);
   for (const FakeChannel::Sent& sent : channel.sent)

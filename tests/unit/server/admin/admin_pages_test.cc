@@ -107,19 +107,42 @@ TEST_CASE("Admin pages: what a client calls itself does nothing to the page and 
                               .role = "read-write",
                               .since_unix_us = 1'000'000'000'000'000,
                               .credits = 16,
-                              .reported_reads = 1'234}}));
+                              .requests = 1'234,
+                              .writes = 1'000,
+                              .received_bytes = 4 << 20,
+                              .sent_bytes = 2048,
+                              .reported = {.gets = 5'000,
+                                           .hits = 4'000,
+                                           .misses = 77,
+                                           .reads = 6'000,
+                                           .read_bytes = uint64_t{1} << 60,
+                                           .torn_reads = 8,
+                                           .retries = 9,
+                                           .fallbacks = 10,
+                                           .read_errors = 11}}}));
   const std::string page = Get(pages, "/").body;
   CHECK_THAT(page, !Catch::Contains("<script>"));
   CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
                                    "\\xff\\x0a</td><td>shm</td><td>/run/kvd.sock</td>"));
   CHECK_THAT(page, Catch::Contains("2001-09-09T01:46:40Z</td><td class=\"n\">16</td>"
-                                   "<td class=\"n\">1,234</td>"));
+                                   "<td class=\"n\">1,234</td><td class=\"n\">1,000</td>"
+                                   "<td class=\"n\">4 MiB</td><td class=\"n\">2 KiB</td></tr>"));
+  CHECK_THAT(page, Catch::Contains("&lt;/script&gt;\\xff\\x0a</td><td class=\"n\">5,000</td>"
+                                   "<td class=\"n\">4,000</td><td class=\"n\">77</td>"
+                                   "<td class=\"n\">6,000</td><td class=\"n\">1048576 TiB</td>"
+                                   "<td class=\"n\">8</td><td class=\"n\">9</td>"
+                                   "<td class=\"n\">10</td><td class=\"n\">11</td></tr>"));
   const auto json = nlohmann::json::parse(Get(pages, "/status.json").body);
   const auto& session = json["sessions"][0];
   CHECK(session["name"] == "<script>alert('\"&')</script>\xef\xbf\xbd\n");
   CHECK(session["key"].is_null());
   CHECK(session["role"] == "read-write");
   CHECK(session["since"] == "2001-09-09T01:46:40Z");
+  CHECK(session["requests"] == 1'234);
+  CHECK(session["sent_bytes"] == 2048);
+  CHECK(session["reported_hits"] == 4'000);
+  CHECK(session["reported_read_bytes"] == "1152921504606846976");
+  CHECK(session["reported_read_errors"] == 11);
   CHECK(json["statistics"]["items"] == 1234567);
   CHECK(json["statistics"]["incarnation"] == "1152921504606846976");
   CHECK(json["statistics"]["version"] == "1.2");

@@ -1,6 +1,9 @@
 // Conditions, expiry, FLUSH and HITS over pollers: what crosses from one to another.
 #include <cstdint>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -120,14 +123,8 @@ TEST_CASE("Poller: FLUSH goes through all shards, and refuses cursors that nobod
 
 TEST_CASE("Poller: HITS reach the shards of their keys where kvd evicts, and are refused if odd") {
   for (const bool evict : {false, true}) {
-    std::atomic<uint64_t> noted{0};
     ServerRig rig(
-        2, PollMode::kAdaptive, [] { return std::string(); }, ~0u, evict,
-        [&noted](PollerOptions& options) {
-          options.note_reads = [&noted](uint64_t session_id, uint64_t reads) {
-            if (session_id != 0) noted += reads;
-          };
-        });
+        2, PollMode::kAdaptive, [] { return std::string(); }, ~0u, evict);
     Peer peer(rig);
     std::vector<std::string> keys;
     for (int i = 0; i < 100; ++i) keys.push_back("key" + std::to_string(i));
@@ -140,11 +137,74 @@ TEST_CASE("Poller: HITS reach the shards of their keys where kvd evicts, and are
     CHECK(peer.Call(Opcode::kHits, {}, hashes.substr(3)).status() == ReplyStatus::kUnsupported);
     // More than may be under way at once.
     for (int i = 0; i < 2000; ++i) peer.Call(Opcode::kHits, {}, hashes.substr(0, 8));
+    uint64_t noted = 0;
+    for (const auto& poller : rig.pollers) noted += poller->counters().sampled_hits.get();
     CHECK(noted == (evict ? 2100 : 0));
     CHECK(peer.Get(rig, "key1") == "value");
     rig.Stop();
     rig.CheckShards();
   }
+}
+
+TEST_CASE("Poller: what a session asks is counted, and what it says; sums outlive the session") {
+  const bool evict = GENERATE(false, true);
+  std::map<uint64_t, std::shared_ptr<const SessionCounters>> counters;
+  std::mutex mutex;
+  ServerRig rig(
+      1, PollMode::kAdaptive, [] { return std::string(); }, ~0u, evict,
+      [&](PollerOptions& options) {
+        options.session_begins = [&](uint64_t id, std::shared_ptr<const SessionCounters> of) {
+          const std::lock_guard lock(mutex);
+          counters[id] = std::move(of);
+        };
+      });
+  const auto counters_of = [&](Peer& peer) {
+    peer.Call(Opcode::kPing);  // it has begun
+    const std::lock_guard lock(mutex);
+    return counters.at(peer.channel->welcome().session_id);
+  };
+  const auto report = [](Peer& peer, uint64_t gets, uint64_t counts = kReportedCounts) {
+    std::string value(sizeof(ReportedCounts), '\0');
+    std::memcpy(value.data(), &gets, sizeof(gets));
+    RequestHeader header = Header(Opcode::kHits);
+    header.argument = counts;
+    return Ask(peer, header, {}, value + "8 bytes.").status();
+  };
+  const auto sum = [&] { return rig.pollers[0]->counters().reported.get().gets; };
+
+  auto peer = std::make_unique<Peer>(rig);
+  const auto seen = counters_of(*peer);
+  REQUIRE(peer->Call(Opcode::kPut, "key", "value").status() == ReplyStatus::kOk);
+  REQUIRE(peer->Get(rig, "key") == "value");
+  CHECK(seen->requests.get() == 3);
+  CHECK(seen->writes.get() == 1);
+  CHECK(seen->received_bytes.get() == 3 * sizeof(RequestHeader) + 3 + 5 + 3);
+  CHECK(seen->sent_bytes.get() == 3 * sizeof(ReplyHeader) + 5);
+  const uint64_t before = seen->received_bytes.get();
+  REQUIRE(peer->PutPulled("key", std::string(100'000, 'v')).status() == ReplyStatus::kOk);
+  CHECK(seen->received_bytes.get() == before + sizeof(RequestHeader) + 3 + 100'000);
+
+  CHECK(report(*peer, 10) == ReplyStatus::kOk);
+  CHECK(report(*peer, 10) == ReplyStatus::kOk);
+  CHECK(report(*peer, 25) == ReplyStatus::kOk);
+  CHECK(seen->reported().gets == 25);
+  CHECK(sum() == 25);
+  CHECK(rig.pollers[0]->counters().sampled_hits.get() == (evict ? 3 : 0));
+  // One that counts wrong is told so, changes nothing, and may go on.
+  CHECK(report(*peer, 99, kReportedCounts + 2) == ReplyStatus::kUnsupported);
+  CHECK(report(*peer, 99, ~uint64_t{0}) == ReplyStatus::kUnsupported);
+  CHECK(sum() == 25);
+
+  Peer liar(rig);
+  CHECK(report(liar, ~uint64_t{0}) == ReplyStatus::kOk);
+  CHECK(sum() == 25 + SessionCounters::kReportedMax);
+  CHECK(seen->reported().gets == 25);
+  peer.reset();
+  Peer next(rig);
+  CHECK(report(next, 5) == ReplyStatus::kOk);
+  CHECK(counters_of(next)->reported().gets == 5);
+  CHECK(sum() == 30 + SessionCounters::kReportedMax);
+  rig.Stop();
 }
 
 TEST_CASE("Poller: a sleeping one wakes for items whose time has come") {

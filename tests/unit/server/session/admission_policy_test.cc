@@ -312,21 +312,35 @@ TEST_CASE("Admission: limits of an address hold for others than the own user and
   }
 }
 
-TEST_CASE(
-    "Admission: a session has its credits, and the reads that it tells of, until it is gone") {
+TEST_CASE("Admission: a session has its credits, and what is counted of it, until it is gone") {
   FakeClock clock;
   AdmissionPolicy policy(SomeOptions(), clock);
   const Welcome welcome = policy.Admit(LocalUser(geteuid()), Wanting(5));
   const uint64_t other = policy.Admit(LocalUser(geteuid()), Wanting(1)).session_id;
-  policy.NoteReads(welcome.session_id, 64);
-  policy.NoteReads(welcome.session_id, 3);
-  policy.NoteReads(4711, 1);
-  const std::vector<SessionFacts> sessions = policy.Sessions();
+  const auto counters = std::make_shared<SessionCounters>();
+  policy.Attach(welcome.session_id, counters);
+  policy.Attach(4711, counters);
+  counters->requests.Add(67);
+  std::vector<SessionFacts> sessions = policy.Sessions();
   REQUIRE(sessions.size() == 2);
   CHECK(sessions[0].credits == welcome.credits);
-  CHECK(sessions[0].reported_reads == 67);
+  REQUIRE(sessions[0].counters != nullptr);
+  CHECK(sessions[0].counters->requests.get() == 67);
   CHECK(sessions[1].session_id == other);
-  CHECK(sessions[1].reported_reads == 0);
+  CHECK(sessions[1].counters == nullptr);
+  sessions.clear();
+  CHECK(counters.use_count() == 2);
+  policy.Gone(welcome.session_id);
+  CHECK(counters.use_count() == 1);
+}
+
+TEST_CASE("Admission: counts of clients are taken from those who know of it") {
+  FakeClock clock;
+  AdmissionPolicy policy(SomeOptions(), clock);
+  Hello hello = Wanting(1);
+  CHECK((policy.Admit(LocalUser(geteuid()), hello).feature_bits & kFeatureCounts) == 0);
+  hello.feature_bits = kFeatureCounts | uint64_t{1} << 63;  // and something of a later version
+  CHECK(policy.Admit(LocalUser(geteuid()), hello).feature_bits == kFeatureCounts);
 }
 
 }  // namespace kvd::test
