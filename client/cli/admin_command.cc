@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/invocation.h"
 #include "client/cli/table.h"
 #include "client/cli/text.h"
+#include "client/cli/time_text.h"
 #include "common/base/string_view.h"
+#include "common/base/units.h"
 
 namespace kvd::cli {
 namespace {
@@ -28,12 +31,43 @@ void AppendJsonObject(const Facts& facts, std::string& text) {
   text += first ? "{}\n" : "}\n";
 }
 
+// As a person reads it: a moment under a name without its unit, a size with one.
+void MakeReadable(std::string& name, std::string& value) {
+  constexpr std::string_view kMoment = "_unix_us";
+  constexpr std::string_view kBytes = "_bytes";
+  constexpr uint64_t kSecondUs = 1'000'000;
+  constexpr uint64_t kMomentMaxUs = 253'402'300'799 * kSecondUs;  // the end of the year 9999
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number)) return;
+  if (name.ends_with(kMoment) && number <= kMomentMaxUs) {
+    name.resize(name.size() - kMoment.size());
+    value = MomentText(static_cast<int64_t>(number / kSecondUs * kSecondUs));
+  } else if (name.ends_with(kBytes)) {
+    value = FormatBytes(number);
+  }
+}
+
+// Of what clients report, what none has reported anything of.
+bool SaysNothing(std::string_view name, const std::vector<Facts>& sessions) {
+  const auto is_zero = [name](const Facts& facts) {
+    return std::all_of(facts.begin(), facts.end(), [name](const auto& each) {
+      return each.first != name || each.second == "0";
+    });
+  };
+  return name.starts_with("reported_") && std::all_of(sessions.begin(), sessions.end(), is_zero);
+}
+
 // Columns are what any of the sessions has, in the order in which they are met.
-std::string TableOf(const std::vector<Facts>& sessions, size_t columns) {
+std::string TableOf(const std::vector<Facts>& all_sessions, size_t columns) {
   std::vector<std::string> names;
-  for (const Facts& facts : sessions) {
-    for (const auto& [name, value] : facts) {
+  std::vector<Facts> sessions;
+  for (const Facts& all_facts : all_sessions) {
+    Facts& facts = sessions.emplace_back();
+    for (auto [name, value] : all_facts) {
+      if (SaysNothing(name, all_sessions)) continue;
+      MakeReadable(name, value);
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      facts.emplace_back(std::move(name), std::move(value));
     }
   }
   std::vector<std::vector<std::string>> rows;
@@ -100,7 +134,10 @@ constinit const Command kAdminCommand = {
     .summary = "list who is connected, or end a client's sessions",
     .details =
         "For kvd's own user and root on its host, and keys of the role admin; others are refused.\n"
-        "sessions prints a line each: number, client, name, address, key, role, since when.\n"
+        "sessions prints a line each: number, client, name, address, key, role, since when;\n"
+        "how many requests and writes came so far, their bytes and those of the replies; and\n"
+        "what the client reports of its reading, every few seconds: nobody else sees that, and\n"
+        "nobody checks it. A table leaves out what none has reported anything of.\n"
         "kick ends the sessions of CLIENT and prints how many: session:NUMBER, client:HEX,\n"
         "name:NAME (as sessions shows it), key:NAME, user:UID or address:HOST. Without such a\n"
         "prefix digits are a session's number, and anything else is a name; where somebody else\n"

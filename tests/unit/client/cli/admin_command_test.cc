@@ -26,6 +26,35 @@ TEST_CASE("admin sessions: a line each, a table, or JSON; nothing that steers a 
   CHECK(RunCli(server, {"admin", "sessions"}).out.empty());
 }
 
+TEST_CASE(
+    "admin sessions: a table has times and sizes for people, and no columns of nothing reported") {
+  FakeServer server;
+  server.sessions = {{{"session", "1"},
+                      {"since_unix_us", "1000000000123456"},
+                      {"received_bytes", "3221225472"},
+                      {"reported_gets", "7"},
+                      {"reported_misses", "0"}},
+                     {{"session", "2"},
+                      {"since_unix_us", "18446744073709551615"},
+                      {"received_bytes", "many"},
+                      {"reported_gets", "0"},
+                      {"reported_misses", "0"}}};
+  const std::string table = RunCli(server, {"admin", "sessions", "-w", "table"}).out;
+  CHECK_THAT(table, Catch::Contains("| SESSION | SINCE ") && Catch::Contains("| REPORTED_GETS |"));
+  CHECK_THAT(table, Catch::Contains("|       1 | 2001-09-09T01:46:40Z | 3 GiB ") &&
+                        Catch::Contains("RECEIVED_BYTES"));
+  // What cannot be is shown as it came.
+  CHECK_THAT(table, Catch::Contains("SINCE_UNIX_US") && Catch::Contains("1844674407") &&
+                        Catch::Contains("many"));
+  CHECK_THAT(table, !Catch::Contains("MISSES"));
+  const std::string lines = RunCli(server, {"admin", "sessions"}).out;
+  CHECK_THAT(lines, Catch::Contains("since_unix_us=1000000000123456 received_bytes=3221225472") &&
+                        Catch::Contains("reported_misses=0"));
+  CHECK_THAT(RunCli(server, {"admin", "sessions", "-w", "json"}).out,
+             Catch::Contains("\"since_unix_us\":\"1000000000123456\"") &&
+                 Catch::Contains("\"reported_misses\":\"0\""));
+}
+
 TEST_CASE("admin kick: says how many sessions ended; that there was none is exit status 1") {
   FakeServer server = TwoSessions();
   CliResult result = RunCli(server, {"admin", "kick", "key:app"});
