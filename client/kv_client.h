@@ -26,7 +26,8 @@
 //   PERMISSION_DENIED  not admitted, or the socket may not be opened     no                          operator
 //   FAILED_PRECONDITION no common protocol version; used after fork()    no                          operator
 //   UNIMPLEMENTED      the server is older than this operation           no                          operator
-//   DATA_LOSS          the server or its memory broke the format         no                          operator, and us
+//   DATA_LOSS          the server broke the format (tell us), or the     no                          operator
+//                      item is damaged in its memory: put or delete it
 //   UNKNOWN            a write was sent and its answer lost: it took     read first                  application
 //                      effect once or not at all
 //

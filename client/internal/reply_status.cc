@@ -68,6 +68,10 @@ absl::Status StatusOfReply(const ReplyView& reply, const ReplyContext& context) 
     case ReplyStatus::kOverflow:
       return absl::OutOfRangeError(
           "the sum does not fit a signed 64-bit number; the value is unchanged");
+    case ReplyStatus::kDamaged:
+      return absl::DataLossError(
+          "the item is damaged in kvd's memory: its checksum does not match its bytes; put or delete "
+          "the key, and look after that machine's memory");
     case ReplyStatus::kInternal:
       break;
   }

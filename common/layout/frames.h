@@ -86,6 +86,7 @@ enum class ReplyStatus : uint16_t {
   kInternal = 11,
   kNotNumber = 12,     // kIncrement of a value that is not a signed 64-bit number in decimal
   kOverflow = 13,      // kIncrement beyond 64 bits; nothing was changed
+  kDamaged = 14,       // the item's bytes in the region are not what was written; nothing was changed
 };
 
 // ReplyHeader::flags

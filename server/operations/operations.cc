@@ -27,6 +27,8 @@ ReplyStatus StatusOf(StoreStatus status) {
       return ReplyStatus::kNotNumber;
     case StoreStatus::kOverflow:
       return ReplyStatus::kOverflow;
+    case StoreStatus::kDamaged:
+      return ReplyStatus::kDamaged;
     case StoreStatus::kNoSpace:
       return ReplyStatus::kNoSpace;
   }
@@ -170,9 +172,8 @@ Outcome Operations::Execute(const RequestView& request, uint64_t hash) {
 Outcome Operations::Get(const RequestView& request, uint64_t hash) {
   ItemView item;
   Slot slot = kEmptySlot;
-  if (!shard_.Find(request.key, hash, item, slot)) {
-    return MakeOutcome(request.header, ReplyStatus::kNotFound);
-  }
+  const StoreStatus found = shard_.Find(request.key, hash, item, slot);
+  if (found != StoreStatus::kOk) return MakeOutcome(request.header, StatusOf(found));
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
   Describe(item, slot, outcome.header);
   if (item.value.size() <= limits_.frame_bytes - sizeof(ReplyHeader)) {
@@ -188,9 +189,8 @@ Outcome Operations::Get(const RequestView& request, uint64_t hash) {
 Outcome Operations::Exists(const RequestView& request, uint64_t hash) {
   ItemView item;
   Slot slot = kEmptySlot;
-  if (!shard_.Find(request.key, hash, item, slot)) {
-    return MakeOutcome(request.header, ReplyStatus::kNotFound);
-  }
+  const StoreStatus found = shard_.Find(request.key, hash, item, slot);
+  if (found != StoreStatus::kOk) return MakeOutcome(request.header, StatusOf(found));
   Outcome outcome = MakeOutcome(request.header, ReplyStatus::kOk);
   Describe(item, slot, outcome.header);
   return outcome;

@@ -99,6 +99,7 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.splits += b.splits;
   sum.merges += b.merges;
   sum.no_space += b.no_space;
+  sum.damaged_items_met += b.damaged_items_met;
   sum.index_bytes_given_back += b.index_bytes_given_back;
   sum.expired_items += b.expired_items;
   sum.expired_bytes += b.expired_bytes;
@@ -214,6 +215,8 @@ void AddShards(const ShardStats& sum, StatisticList& list) {
   list.Counter("no_space", sum.no_space,
                {.name = "kvd_writes_refused_total",
                 .help = "Writes that were refused because there was no room."});
+  list.Counter("damaged_items_met", sum.damaged_items_met,
+               {.help = "Requests that met an item whose bytes do not match its checksum."});
   list.Counter("expired_items", sum.expired_items,
                {.help = "Items that were taken away because their time had come."});
   list.Counter("expired_bytes", sum.expired_bytes,

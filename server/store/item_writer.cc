@@ -1,6 +1,7 @@
 #include "server/store/item_writer.h"
 
 #include <cstring>
+#include <span>
 
 #include "common/base/checksum.h"
 #include "common/base/planted_fault.h"
@@ -85,10 +86,26 @@ void ItemWriter::WriteChecksum(RegionOffset at, ItemShape shape, uint64_t versio
   WriteChecksum(at, shape, version);
 }
 
-void ItemWriter::CopyNew(RegionOffset to, RegionOffset from) const {
-  const ItemShape shape = ShapeAt(from);
+bool ItemWriter::IsWhole(RegionOffset at, uint64_t occupied_bytes) const {
+  ItemExpectation expected;
+  expected.incarnation = region_->geometry().incarnation;
+  expected.location = at;
+  ItemView item;
+  return JudgeItem(std::span<const std::byte>(region_->At(at), occupied_bytes), expected, item) !=
+         ItemVerdict::kTorn;
+}
+
+void ItemWriter::CopyNew(RegionOffset to, RegionOffset from, uint64_t occupied_bytes) const {
   const uint64_t version = VersionOf(HeaderAt(from).version_and_state);
   SetState(to, version, ItemState::kWriting);
+  if (!IsWhole(from, occupied_bytes)) [[unlikely]] {
+    // With the checksum that it has: a new one would certify the damage.
+    StoreBytes(region_->At(to) + sizeof(uint64_t), region_->At(from) + sizeof(uint64_t),
+               occupied_bytes - sizeof(uint64_t));
+    OrderStores();
+    return;
+  }
+  const ItemShape shape = ShapeAt(from);
   StoreBytes(region_->At(to) + kItemHeaderBytes, region_->At(from) + kItemHeaderBytes,
              shape.item_bytes() - kItemHeaderBytes);
   WriteChecksum(to, shape, version);

@@ -59,8 +59,13 @@ class ItemWriter {
   // The item at `at` is whole and WRITING.
   void WriteNew(RegionOffset at, uint64_t version, const ItemContent& content) const;
 
-  // The item at `to` is a copy of the one at `from`, with its version, and WRITING.
-  void CopyNew(RegionOffset to, RegionOffset from) const;
+  // The item at `to` is a copy of the one at `from`, which occupies so many bytes, with its version,
+  // and WRITING. What is not whole is not whole in its copy either.
+  void CopyNew(RegionOffset to, RegionOffset from, uint64_t occupied_bytes) const;
+
+  // Whether the item at `at`, which occupies so many bytes, is as it was written, whatever its state.
+  // False: the memory has changed by itself, and nothing in it is to be relied on, lengths neither.
+  bool IsWhole(RegionOffset at, uint64_t occupied_bytes) const;
 
   // In two halves, for a value that comes from elsewhere. Prepare leaves an item that is DEAD,
   // complete but for its value, and returns where the value belongs. Seal makes it whole and

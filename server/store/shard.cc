@@ -98,13 +98,27 @@ std::optional<SlotPlace> Shard::FindPlace(const BucketChain& chain, std::string_
   return target;
 }
 
-bool Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) {
+bool Shard::MayBuildOn(Slot slot) {
+  if (items_.IsWhole(LocationOf(slot), ItemBytesOf(slot))) [[likely]]
+    return true;
+  damaged_items_met_.Add(1);
+  return false;
+}
+
+// Readers come here with what did not verify, so nothing is returned that does not. Where the key is
+// not found, its item may be one whose key has changed.
+StoreStatus Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) {
   const Target target = Locate(key, hash);
-  if (!target.place) return false;
+  if (!target.place) {
+    const bool damaged = target.chain.AnyWithTag(
+        SlotTag(hash), [&](SlotPlace, Slot other) { return !MayBuildOn(other); });
+    return damaged ? StoreStatus::kDamaged : StoreStatus::kNotFound;
+  }
   slot = target.chain.SlotAt(*target.place);
+  if (!MayBuildOn(slot)) return StoreStatus::kDamaged;
   item = items_.Read(LocationOf(slot));
   Use(target.chain, slot);
-  return true;
+  return StoreStatus::kOk;
 }
 
 bool Shard::Peek(std::string_view key, uint64_t hash) const {
@@ -196,6 +210,7 @@ ShardStats Shard::stats() const {
                       .splits = splits_.get(),
                       .merges = merges_.get(),
                       .no_space = no_space_.get(),
+                      .damaged_items_met = damaged_items_met_.get(),
                       .index_bytes_given_back = index_bytes_given_back_.get(),
                       .expired_items = expired_items_.get(),
                       .expired_bytes = expired_bytes_.get(),

@@ -70,9 +70,10 @@ class Shard {
   // Gives the item the expiry in `options`, or none if there is none in it, and a new version.
   StoreResult Touch(std::string_view key, uint64_t hash, const StoreOptions& options);
 
-  // True and `item` with views into the region (valid until the next call of this shard that
-  // writes), or false.
-  bool Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot);
+  // kOk and `item` with views into the region (valid until the next call of this shard that
+  // writes); kNotFound; kDamaged, if the key's item does not verify, or another one that may have
+  // been the key's before its bytes changed.
+  StoreStatus Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot);
 
   // Whether the key has an item that has not lapsed; changes nothing, and uses nothing.
   bool Peek(std::string_view key, uint64_t hash) const;
@@ -214,6 +215,8 @@ class Shard {
   // Makes the WRITING item at `slot` the current one of its key.
   void Publish(Target& target, Slot slot, std::optional<RegionOffset> spare);
   StoreResult NoSpace();
+  // Of an item that a write builds on: whether it is whole. False is counted.
+  bool MayBuildOn(Slot slot);
   uint64_t NextVersion();
 
   // Accounting of an item that enters or leaves the index.
@@ -390,6 +393,7 @@ class Shard {
   Counter item_count_, user_bytes_, local_items_, expiring_items_, overflow_headers_;
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie
   Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, merges_, no_space_;
+  Counter damaged_items_met_;
   Counter index_bytes_given_back_;
   Counter expired_items_, expired_bytes_, evicted_items_, evicted_bytes_, items_looked_at_;
   Counter segments_moved_;

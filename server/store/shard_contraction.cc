@@ -122,7 +122,8 @@ void Shard::ApplyMerge(BucketChain& parent, BucketChain& child, Merge& merge) {
   const uint32_t depth = MergedDepth(child.bucket());
 
   for (size_t i = 0; i < merge.left.size(); ++i) {
-    items_.CopyNew(LocationOf(merge.copied[i]), LocationOf(merge.left[i]));
+    items_.CopyNew(LocationOf(merge.copied[i]), LocationOf(merge.left[i]),
+                   ItemBytesOf(merge.left[i]));
   }
   for (const Slot slot : merge.left) items_.MarkDead(LocationOf(slot));
   parent.Rewrite(depth, merge.slots, merge.overflow);

@@ -160,7 +160,8 @@ bool Shard::SplitNext() {
   std::vector<RegionOffset> old_overflow;
   parent.ForEachOverflow([&](RegionOffset header) { old_overflow.push_back(header); });
   for (size_t i = 0; i < split.left.size(); ++i) {
-    items_.CopyNew(LocationOf(split.copied[i]), LocationOf(split.left[i]));
+    items_.CopyNew(LocationOf(split.copied[i]), LocationOf(split.left[i]),
+                   ItemBytesOf(split.left[i]));
     if (!LiesIn(child, split.copied[i])) local_items_.Subtract(1);
   }
   child.Rewrite(new_depth, split.moving, child_overflow);
@@ -199,7 +200,7 @@ void Shard::BringHome(BucketChain chain) {
     return false;
   });
   for (const Move& move : moves) {
-    items_.CopyNew(LocationOf(move.to), LocationOf(move.from));
+    items_.CopyNew(LocationOf(move.to), LocationOf(move.from), ItemBytesOf(move.from));
     items_.MarkDead(LocationOf(move.from));
     chain.Replace(move.place, move.to);
     items_.MarkLive(LocationOf(move.to));

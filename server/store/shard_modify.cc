@@ -51,7 +51,9 @@ StoreResult Shard::Increment(std::string_view key, uint64_t hash, int64_t delta,
   int64_t number = 0;
   ItemExtras extras = options.extras;
   if (target.place) {
-    const RegionOffset at = LocationOf(target.chain.SlotAt(*target.place));
+    const Slot slot = target.chain.SlotAt(*target.place);
+    if (!MayBuildOn(slot)) return {.status = StoreStatus::kDamaged};
+    const RegionOffset at = LocationOf(slot);
     const std::optional<int64_t> before = Decimal::Parse(items_.Read(at).value);
     if (!before) return {.status = StoreStatus::kNotNumber};
     number = *before;
@@ -76,7 +78,9 @@ StoreResult Shard::Extend(std::string_view key, uint64_t hash, End end, std::str
   }
   ItemContent content{.key = key, .value = piece, .value_end = {}, .extras = options.extras};
   if (target.place) {
-    const ItemView item = items_.Read(LocationOf(target.chain.SlotAt(*target.place)));
+    const Slot slot = target.chain.SlotAt(*target.place);
+    if (!MayBuildOn(slot)) return {.status = StoreStatus::kDamaged};
+    const ItemView item = items_.Read(LocationOf(slot));
     content.extras = Renewed({item.expiry_unix_us, item.user_flags}, options);
     content.value = end == End::kBack ? item.value : piece;
     content.value_end = end == End::kBack ? piece : item.value;
@@ -98,6 +102,7 @@ StoreResult Shard::Touch(std::string_view key, uint64_t hash, const StoreOptions
   const uint64_t expiry_unix_us = options.extras.expiry_unix_us;
   if (HasLapsed(expiry_unix_us)) return StoreLapsed(target, expiry_unix_us);
   const Slot slot = target.chain.SlotAt(*target.place);
+  if (!MayBuildOn(slot)) return {.status = StoreStatus::kDamaged};
   const ItemView item = items_.Read(LocationOf(slot));
   const ItemExtras extras{expiry_unix_us, item.user_flags};
   const bool same_words = (item.expiry_unix_us != 0) == (expiry_unix_us != 0);

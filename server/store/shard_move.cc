@@ -61,7 +61,7 @@ void Shard::CopyBucket(BucketChain from, BucketChain to) {
     const bool local = LiesIn(from, slot);
     const Slot moved = local ? Moved(slot, from.place(), to.place()) : slot;
     if (local) {
-      items_.CopyNew(LocationOf(moved), LocationOf(slot));
+      items_.CopyNew(LocationOf(moved), LocationOf(slot), ItemBytesOf(slot));
       items_.MarkLive(LocationOf(moved));
     }
     if (place.header == from.place()) {

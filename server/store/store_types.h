@@ -19,6 +19,7 @@ enum class StoreStatus : uint8_t {
   kTooLarge,         // the value would become longer than it may
   kNotNumber,        // the value is not a signed 64-bit number in canonical decimal
   kOverflow,         // the sum is not a signed 64-bit number
+  kDamaged,          // the item's bytes are not what was written: the memory changed by itself
   kNoSpace,          // the region is full, and a shard that evicts found too little that could go
 };
 
@@ -63,6 +64,7 @@ struct ShardStats {
   uint64_t heap_used_bytes = 0;  // of these, in items and overflow headers
   uint64_t puts = 0, deletes = 0, overwrites_in_place = 0, overwrites_moved = 0, splits = 0,
            merges = 0, no_space = 0;
+  uint64_t damaged_items_met = 0;  // by operations that ended with kDamaged for it
   uint64_t index_bytes_given_back = 0;
   uint64_t expired_items = 0;  // that were taken away because their time had come
   uint64_t expired_bytes = 0;  // that they occupied

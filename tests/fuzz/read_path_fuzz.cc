@@ -45,7 +45,8 @@ class Image {
     shard_ = *std::move(shard);
     for (uint64_t i = 0; i < kItems; ++i) {  // where growth has left them
       ItemView item;
-      Require(shard_->Find(KeyOf(i), Hash(KeyOf(i)), item, slots_[i]), "and are there");
+      Require(shard_->Find(KeyOf(i), Hash(KeyOf(i)), item, slots_[i]) == StoreStatus::kOk,
+              "and are there");
     }
     bytes_.assign(region_->base(), region_->base() + region_->bytes());
   }

@@ -114,7 +114,7 @@ class Run {
   void Find(const std::string& key) {
     ItemView item;
     Slot slot;
-    const bool found = shard_->Find(key, Hash(key), item, slot);
+    const bool found = shard_->Find(key, Hash(key), item, slot) == StoreStatus::kOk;
     const auto known = model_.find(key);
     Require(!found || known != model_.end(), "what is found was written");
     Require(evicts_ || found == (known != model_.end()), "what was written is found");
@@ -128,7 +128,7 @@ class Run {
     for (auto known = model_.begin(); known != model_.end();) {
       ItemView item;
       Slot slot;
-      const bool there = shard_->Find(known->first, Hash(known->first), item, slot);
+      const bool there = shard_->Find(known->first, Hash(known->first), item, slot) == StoreStatus::kOk;
       known = there ? std::next(known) : model_.erase(known);
     }
   }

@@ -282,7 +282,7 @@ Json DecodeReplyFrame(const Json&, std::string_view bytes) {
   static constexpr const char* kStatuses[] = {
       "ok",          "not_found",     "condition_failed", "too_large",     "no_space", "malformed",
       "unsupported", "not_permitted", "pull_failed",      "shutting_down", "busy",     "internal",
-      "not_number",  "overflow"};
+      "not_number",  "overflow", "damaged"};
   ReplyView reply;
   if (const FrameError error = DecodeReply(Span(bytes), reply); error != nullptr)
     return Error(error);

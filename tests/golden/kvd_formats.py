@@ -306,7 +306,7 @@ OPCODES = ["?", "ping", "get", "put", "delete", "exists", "stat", "release", "in
            "prepend", "touch", "flush", "hits", "sessions", "kick"]
 STATUSES = ["ok", "not_found", "condition_failed", "too_large", "no_space", "malformed",
             "unsupported", "not_permitted", "pull_failed", "shutting_down", "busy", "internal",
-            "not_number", "overflow"]
+            "not_number", "overflow", "damaged"]
 
 
 def request(data, _):

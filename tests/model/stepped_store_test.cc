@@ -190,7 +190,7 @@ class SteppedStore {
       const std::string key = KeyOf(PickKey());
       ItemView item;
       Slot slot;
-      if (!store_.shard().Find(key, store_.Hash(key), item, slot)) return;
+      if (store_.shard().Find(key, store_.Hash(key), item, slot) != StoreStatus::kOk) return;
       store_.shard().Hold(slot);
       held_.push_back({slot, item.version, std::string(item.value), key});
       return;

@@ -120,7 +120,7 @@ class Model {
     model_[key] = {std::move(value), result.version};
     ItemView item;
     Slot slot;
-    Expect(store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot),
+    Expect(store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot) == StoreStatus::kOk,
            "store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot)");
     Expect(slot == result.slot, "slot == result.slot");
     Expect(item.version == result.version, "item.version == result.version");
@@ -194,7 +194,7 @@ class Model {
     }
     ItemView item;
     Slot slot;
-    if (!store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot)) return;
+    if (store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot) != StoreStatus::kOk) return;
     store_.ShardOfKey(key).Hold(slot);
     held_.push_back({key, std::string(item.value), item.version, slot});
   }

@@ -157,7 +157,7 @@ class WritesModel {
     const Known* known = Find(key);
     ItemView item;
     Slot slot = kEmptySlot;
-    const bool found = store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot);
+    const bool found = store_.ShardOfKey(key).Find(key, store_.Hash(key), item, slot) == StoreStatus::kOk;
     Expect(found == (known != nullptr), "found");
     const std::optional<std::string> read = reader_.Get(key);
     Expect(read.has_value() == found, "found by a reader");

@@ -83,7 +83,7 @@ class TestStore {
   std::optional<std::string> Get(std::string_view key) {
     ItemView item;
     Slot slot;
-    if (!ShardOfKey(key).Find(key, Hash(key), item, slot)) return std::nullopt;
+    if (ShardOfKey(key).Find(key, Hash(key), item, slot) != StoreStatus::kOk) return std::nullopt;
     return std::string(item.value);
   }
 

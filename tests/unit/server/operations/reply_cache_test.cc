@@ -122,7 +122,7 @@ TEST_CASE(
   CHECK(outcome.ends_session);
   ItemView item;
   Slot slot;
-  REQUIRE(shard->Find("k", hash, item, slot));
+  REQUIRE(shard->Find("k", hash, item, slot) == StoreStatus::kOk);
   CHECK(item.value == "second");
   // A third try finds the reply, before anything is pulled for it.
   Reservation third;

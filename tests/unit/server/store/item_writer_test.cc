@@ -74,8 +74,8 @@ TEST_CASE_METHOD(ItemWriterTest,
                  "ItemWriter: a copy keeps the version and verifies at its own place only") {
   items_.WriteNew(kAt, 5, {"key", "value"});
   items_.MarkLive(kAt);
-  items_.CopyNew(kElsewhere, kAt);
   const ItemShape shape{3, 5};
+  items_.CopyNew(kElsewhere, kAt, shape.occupied_bytes());
   REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kWriting);
   items_.MarkLive(kElsewhere);
   REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kCurrent);
@@ -83,6 +83,28 @@ TEST_CASE_METHOD(ItemWriterTest,
   REQUIRE(items_.KeyAt(kElsewhere) == "key");
   std::memmove(region_->At(kElsewhere + 512), region_->At(kElsewhere), shape.item_bytes());
   REQUIRE(Judge(kElsewhere + 512, shape) == ItemVerdict::kTorn);
+}
+
+TEST_CASE_METHOD(ItemWriterTest,
+                 "ItemWriter: what has a flipped bit is not whole, and no more so where it is copied") {
+  for (const uint64_t value_len : {0u, 5u, 300u}) {
+    const std::string value(value_len, 'v');
+    const ItemShape shape{3, value_len};
+    const uint64_t bytes = shape.occupied_bytes();
+    // The first word has the state, which is not part of the checksum.
+    for (uint64_t bit = 64; bit < shape.item_bytes() * 8; ++bit) {
+      CAPTURE(value_len, bit);
+      items_.WriteNew(kAt, 5, {"key", value});
+      items_.MarkLive(kAt);
+      REQUIRE(items_.IsWhole(kAt, bytes));
+      region_->At(kAt)[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+      REQUIRE_FALSE(items_.IsWhole(kAt, bytes));
+      items_.CopyNew(kElsewhere, kAt, bytes);
+      items_.MarkLive(kElsewhere);
+      REQUIRE_FALSE(items_.IsWhole(kElsewhere, bytes));
+      REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kTorn);
+    }
+  }
 }
 
 TEST_CASE_METHOD(ItemWriterTest,
@@ -137,7 +159,7 @@ TEST_CASE_METHOD(ItemWriterTest,
         REQUIRE(judged_.value == value);
         REQUIRE(judged_.expiry_unix_us == expiry);
         REQUIRE(items_.HasLapsed(kAt, expiry) == (expiry != 0));
-        items_.CopyNew(kElsewhere, kAt);
+        items_.CopyNew(kElsewhere, kAt, shape.occupied_bytes());
         items_.MarkLive(kElsewhere);
         REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kCurrent);
         REQUIRE(judged_.key == key);

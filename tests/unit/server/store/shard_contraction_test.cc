@@ -234,7 +234,7 @@ TEST_CASE("Contraction: a held item keeps its bytes, and its segment, until it i
   for (uint64_t i = 0; key.empty(); ++i) {
     ItemView item;
     Slot slot;
-    REQUIRE(shard.Find(KeyOf(i), store.Hash(KeyOf(i)), item, slot));
+    REQUIRE(shard.Find(KeyOf(i), store.Hash(KeyOf(i)), item, slot) == StoreStatus::kOk);
     const uint32_t bucket = ToNumber(BucketOf(store.Hash(KeyOf(i)), shard.buckets()));
     if (bucket / per_segment != last_segment) continue;
     if ((bucket % per_segment >= per_segment / 2) != in_upper_half) continue;

@@ -70,7 +70,7 @@ TEST_CASE("Window: what is held stays, and the window lies beside it") {
     // The index ends with a segment that can go.
     const uint32_t buckets = store.shard().buckets();
     if (ToNumber(BucketOf(store.Hash(key), buckets)) > buckets / 2) continue;
-    if (!store.shard().Find(key, store.Hash(key), item, slot)) continue;
+    if (store.shard().Find(key, store.Hash(key), item, slot) != StoreStatus::kOk) continue;
     store.shard().Hold(slot);
     held.push_back({slot, item.version, std::string(item.value)});
   }
@@ -109,7 +109,7 @@ TEST_CASE("Window: where none can be cleared, nothing goes") {
   for (uint64_t i = 0; i < 235'000; ++i) {
     ItemView item;
     Slot slot;
-    if (!shard.Find(KeyOf(i), store.Hash(KeyOf(i)), item, slot)) continue;
+    if (shard.Find(KeyOf(i), store.Hash(KeyOf(i)), item, slot) != StoreStatus::kOk) continue;
     const uint64_t mib = ToBytes(LocationOf(slot)) / kMiB;
     if (has_one[mib]) continue;
     has_one[mib] = true;

@@ -25,7 +25,7 @@ StoreOptions With(uint64_t expiry_unix_us, uint32_t user_flags = 0) {
 ItemView ItemOf(TestStore& store, std::string_view key) {
   ItemView item;
   Slot slot = kEmptySlot;
-  REQUIRE(store.ShardOfKey(key).Find(key, store.Hash(key), item, slot));
+  REQUIRE(store.ShardOfKey(key).Find(key, store.Hash(key), item, slot) == StoreStatus::kOk);
   return item;
 }
 

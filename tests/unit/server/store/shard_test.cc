@@ -20,7 +20,7 @@ using test::TestStore;
 Slot SlotOfKey(TestStore& store, std::string_view key) {
   ItemView item;
   Slot slot = kEmptySlot;
-  REQUIRE(store.ShardOfKey(key).Find(key, store.Hash(key), item, slot));
+  REQUIRE(store.ShardOfKey(key).Find(key, store.Hash(key), item, slot) == StoreStatus::kOk);
   return slot;
 }
 
