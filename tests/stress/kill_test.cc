@@ -48,7 +48,8 @@ TEST_CASE("Kill: clients killed at any instant leave whole values and no trace i
 
   REQUIRE(Eventually([&] { return Stat(*observer, "sessions") == 1; }));
   for (uint64_t key = 0; key < kVictimKeys; ++key) static_cast<void>(observer->Delete(HuntKey(key)));
-  REQUIRE(Eventually([&] { return OpenDescriptors(kvd.pid()) == descriptors; }));
+  // Fewer, where one was counted of whoever looked whether kvd listens, and left.
+  REQUIRE(Eventually([&] { return OpenDescriptors(kvd.pid()) <= descriptors; }));
   REQUIRE(Stat(*observer, "items") == 0);
   // The heap may keep one span per size class for the next item.
   REQUIRE(free_bytes - Stat(*observer, "free_bytes") <= (uint64_t{6} << 20));
