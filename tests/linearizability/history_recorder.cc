@@ -15,6 +15,7 @@
 
 #include "common/base/clock.h"
 #include "tests/linearizability/checker.h"
+#include "tests/linearizability/jumping_clock.h"
 #include "tests/linearizability/recorded_value.h"
 #include "tests/linearizability/recording.h"
 
@@ -39,6 +40,8 @@ DEFINE_uint32(client_kills, 0, "clients killed in a round, and replaced");
 DEFINE_uint32(client_stops, 0, "clients stopped for a while in a round");
 DEFINE_uint32(kvd_stops, 0, "how often in a round kvd is stopped for a while");
 DEFINE_uint32(kvd_restarts, 0, "how often in a round kvd is killed and started anew");
+DEFINE_uint32(clock_jumps, 0, "how often in a round Unix time jumps");
+DEFINE_string(clock_library, "", "path of libclock_jump.so, for --clock_jumps");
 DEFINE_bool(expiry, true, "some items expire");
 DEFINE_int64(expiry_error_ms, 300, "how much earlier or later they may be seen to");
 DEFINE_bool(readers_differ, true,
@@ -80,11 +83,14 @@ RecordingOptions OptionsOfRound(uint64_t round) {
   options.client_stops = FLAGS_client_stops;
   options.kvd_stops = FLAGS_kvd_stops;
   options.kvd_restarts = FLAGS_kvd_restarts;
+  options.clock_jumps = FLAGS_clock_jumps;
   return options;
 }
 
-void Print(const RecordingBoard& board, const CheckResult& result, uint64_t seed,
-           double recording_s, double checking_s) {
+void Print(const Recording& recording, const CheckResult& result, uint64_t seed, double recording_s,
+           double checking_s) {
+  const RecordingBoard& board = recording.board();
+  const RecordingFaults& faults = recording.faults();
   std::printf("seed %lu\noperations %lu\nkeys %lu\nunknown %lu\nsteps %lu\n", seed,
               result.operations, result.keys, result.unknown, result.steps);
   std::printf("torn_reads %lu\nmoved_items %lu\nredirects %lu\nconfirmations %lu\n",
@@ -97,6 +103,11 @@ void Print(const RecordingBoard& board, const CheckResult& result, uint64_t seed
   std::printf("expired_items %lu\nevicted_items %lu\n", board.expired_items, board.evicted_items);
   std::printf("merges %lu\nindex_bytes_given_back %lu\n", board.merges,
               board.index_bytes_given_back);
+  std::printf("client_kills %lu\nclient_stops %lu\nkvd_stops %lu\nkvd_kills %lu\nclock_jumps %lu\n",
+              faults.client_kills, faults.client_stops, faults.kvd_stops, faults.kvd_kills,
+              faults.clock_jumps);
+  std::printf("reconnects %lu\nlongest_over_deadline_ms %lu\n", board.reconnects.load(),
+              board.longest_over_deadline_ns.load() / 1'000'000);
   std::printf("wrong_keys %lu\nundecided_keys %lu\n", result.violations, result.undecided);
   std::printf("recording_s %.2f\nchecking_s %.2f\n", recording_s, checking_s);
   std::fflush(stdout);
@@ -105,7 +116,12 @@ void Print(const RecordingBoard& board, const CheckResult& result, uint64_t seed
 double Seconds() { return static_cast<double>(RealClock::Get().NowMonotonicNs()) * 1e-9; }
 
 int Round(uint64_t round) {
-  const RecordingOptions options = OptionsOfRound(round);
+  std::unique_ptr<JumpingClock> clock;
+  RecordingOptions options = OptionsOfRound(round);
+  if (options.clock_jumps != 0) {
+    clock = JumpingClock::Create(FLAGS_clock_library);
+    options.clock = clock.get();
+  }
   const std::unique_ptr<Recording> recording = Recording::Create(options);
   if (recording == nullptr) {
     std::fprintf(stderr, "history_recorder: no memory for %lu operations\n", options.operations);
@@ -120,7 +136,7 @@ int Round(uint64_t round) {
   check.rules.readers_differ = FLAGS_readers_differ;
   check.rules.expiry_error_ns = FLAGS_expiry_error_ms * 1'000'000;
   const CheckResult result = CheckHistory(recording->History(), check);
-  Print(recording->board(), result, options.seed, recorded - began, Seconds() - recorded);
+  Print(*recording, result, options.seed, recorded - began, Seconds() - recorded);
   for (const std::string& report : result.reports) std::fprintf(stderr, "%s", report.c_str());
   if (result.verdict == Verdict::kViolation) return kViolation;
   if (!status.ok()) {
@@ -148,11 +164,12 @@ int Main() {
 }  // namespace kvd::test
 
 int main(int argc, char** argv) {
-  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  gflags::ParseCommandLineFlags(&argc, &argv, /*remove_flags=*/false);
   if (FLAGS_kvd.empty() || FLAGS_ops == 0 || FLAGS_hot_keys < kvd::test::kHotRoles ||
       FLAGS_clients == 0 || FLAGS_clients + FLAGS_fillers + FLAGS_breathers + FLAGS_readers > 64) {
     std::fprintf(stderr, "history_recorder: --kvd, 1 operation, 8 hot keys, 1 to 64 clients\n");
     return 1;
   }
+  if (FLAGS_clock_jumps != 0) kvd::test::JumpingClock::TakePartIn(FLAGS_clock_library, argv);
   return kvd::test::Main();
 }

@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <new>
+#include <string>
+#include <system_error>
 #include <unordered_set>
 #include <utility>
 
@@ -17,6 +21,16 @@ namespace kvd::test {
 namespace {
 
 constexpr useconds_t kLookUs = 200;  // how often what the clients do is looked at
+
+// For what the last clients held: reservations and holds end with their sessions, within seconds.
+constexpr useconds_t kLookForLeftUs = 10'000;
+constexpr int kLooksForLeft = 3000;
+
+uint64_t OpenDescriptors(pid_t pid) {
+  std::error_code error;
+  const std::filesystem::directory_iterator all("/proc/" + std::to_string(pid) + "/fd", error);
+  return static_cast<uint64_t>(std::distance(begin(all), end(all)));
+}
 
 }  // namespace
 
@@ -42,7 +56,12 @@ Recording::~Recording() {
 }
 
 absl::Status Recording::Run() {
-  KVD_RETURN_IF_ERROR(kvd_.Start(options_.kvd, options_.kvd_flags));
+  KVD_RETURN_IF_ERROR(StartKvd());
+  {
+    KVD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(kvd_.target()));
+    KVD_RETURN_IF_ERROR(client->Ping().status());
+    kvd_descriptors_ = OpenDescriptors(kvd_.pid());
+  }
   clients_.resize(options_.clients + options_.fillers + options_.breathers + options_.readers);
   for (size_t place = 0; place < clients_.size(); ++place) StartClient(place);
   for (const Planned& planned : Plan()) {
@@ -53,12 +72,43 @@ absl::Status Recording::Run() {
   board_.stop.store(true);
   EndClients();
   if (board_.broken.load()) return absl::InternalError("a client met what no contract allows");
-  return ReadStatistics();
+  KVD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(kvd_.target()));
+  KVD_RETURN_IF_ERROR(ReadStatistics(*client));
+  return CheckNothingLeft(*client);
 }
 
-absl::Status Recording::ReadStatistics() {
-  KVD_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client, Client::Connect(kvd_.target()));
-  KVD_ASSIGN_OR_RETURN(const auto statistics, client->Stats());
+absl::Status Recording::StartKvd() {
+  if (options_.clock != nullptr) options_.clock->BeginOfKvd();
+  const absl::Status started = kvd_.Start(options_.kvd, options_.kvd_flags);
+  if (options_.clock != nullptr) options_.clock->EndOfKvd();
+  return started;
+}
+
+absl::Status Recording::CheckNothingLeft(Client& client) {
+  KVD_RETURN_IF_ERROR(client.Flush("").status());
+  std::string left;
+  for (int looks = 0; looks < kLooksForLeft; ++looks) {
+    KVD_ASSIGN_OR_RETURN(const auto statistics, client.Stats());
+    left.clear();
+    for (const auto& [name, value] : statistics) {
+      const bool none = name == "items" || name == "heap_used_bytes";
+      if ((none && value != "0") || (name == "sessions" && value != "1"))
+        left += name + " " + value + " ";
+    }
+    // Over RDMA kvd keeps the memory for as many clients as it ever had at once.
+    const uint64_t descriptors = OpenDescriptors(kvd_.pid());
+    if (options_.rdma_target.empty() && descriptors > kvd_descriptors_) {
+      left += "descriptors " + std::to_string(descriptors) + ", before " +
+              std::to_string(kvd_descriptors_);
+    }
+    if (left.empty()) return absl::OkStatus();
+    usleep(kLookForLeftUs);
+  }
+  return absl::InternalError("when all clients had gone kvd still had: " + left);
+}
+
+absl::Status Recording::ReadStatistics(Client& client) {
+  KVD_ASSIGN_OR_RETURN(const auto statistics, client.Stats());
   for (const auto& [name, value] : statistics) {
     const uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
     if (name == "expired_items") board_.expired_items = number;
@@ -84,6 +134,7 @@ std::vector<Recording::Planned> Recording::Plan() {
   add(options_.client_stops, Disturbance::kClientStop);
   add(options_.kvd_stops, Disturbance::kKvdStop);
   add(options_.kvd_restarts, Disturbance::kKvdRestart);
+  add(options_.clock_jumps, Disturbance::kClockJump);
   std::sort(plan.begin(), plan.end(),
             [](const Planned& a, const Planned& b) { return a.at < b.at; });
   return plan;
@@ -96,19 +147,27 @@ absl::Status Recording::Disturb(Disturbance what) {
       kill(clients_[place], SIGKILL);
       waitpid(clients_[place], nullptr, 0);
       StartClient(place);
+      ++faults_.client_kills;
       break;
     case Disturbance::kClientStop:
       kill(clients_[place], SIGSTOP);
       WaitForOperations(random_.Between(20, 500), UINT64_MAX);
       kill(clients_[place], SIGCONT);
+      ++faults_.client_stops;
       break;
     case Disturbance::kKvdStop:
       kvd_.Stop();
       WaitForOperations(UINT64_MAX, random_.Between(1, clients_.size()));
       kvd_.Continue();
+      ++faults_.kvd_stops;
       break;
     case Disturbance::kKvdRestart:
+      ++faults_.kvd_kills;
       return RestartKvd();
+    case Disturbance::kClockJump:
+      options_.clock->Jump(random_);
+      ++faults_.clock_jumps;
+      break;
   }
   return absl::OkStatus();
 }
@@ -165,7 +224,7 @@ absl::Status Recording::RestartKvd() {
   death.began_ns = OrderedNowNs();
   kvd_.Kill();
   death.dead_ns = OrderedNowNs();
-  KVD_RETURN_IF_ERROR(kvd_.Start(options_.kvd, options_.kvd_flags));
+  KVD_RETURN_IF_ERROR(StartKvd());
   death.serving_ns = OrderedNowNs();
   deaths_.push_back(death);
   return absl::OkStatus();

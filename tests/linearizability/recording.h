@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/kv_client.h"
 #include "common/base/random.h"
 #include "tests/linearizability/checker.h"
+#include "tests/linearizability/jumping_clock.h"
 #include "tests/linearizability/operation_log.h"
 #include "tests/linearizability/recording_client.h"
 #include "tests/support/kvd_process.h"
@@ -36,6 +38,18 @@ struct RecordingOptions {
   uint32_t client_stops = 0;  // SIGSTOP of a client, SIGCONT after some operations of the others
   uint32_t kvd_stops = 0;     // SIGSTOP of kvd, SIGCONT after some writes have got no answer
   uint32_t kvd_restarts = 0;  // kill -9 of kvd, and another one in its place
+  uint32_t clock_jumps =
+      0;  // Unix time jumps, up to a day either way, for kvd, its clients or both
+  JumpingClock* clock = nullptr;  // for these
+};
+
+// What was done to processes, and what the history itself does not show.
+struct RecordingFaults {
+  uint64_t client_kills = 0;
+  uint64_t client_stops = 0;
+  uint64_t kvd_stops = 0;
+  uint64_t kvd_kills = 0;
+  uint64_t clock_jumps = 0;
 };
 
 class Recording {
@@ -51,9 +65,10 @@ class Recording {
   std::vector<Operation> History() const;
 
   const RecordingBoard& board() const { return board_; }
+  const RecordingFaults& faults() const { return faults_; }
 
  private:
-  enum class Disturbance : uint8_t { kClientKill, kClientStop, kKvdStop, kKvdRestart };
+  enum class Disturbance : uint8_t { kClientKill, kClientStop, kKvdStop, kKvdRestart, kClockJump };
   struct Planned {
     uint64_t at;  // operations before it
     Disturbance what;
@@ -73,7 +88,11 @@ class Recording {
   void StartClient(size_t place);
   void EndClients();
   absl::Status RestartKvd();
-  absl::Status ReadStatistics();
+  absl::Status StartKvd();
+  absl::Status ReadStatistics(Client& client);
+  // Whether kvd has back all that its clients held: sessions, descriptors and, when all items are
+  // deleted, memory.
+  absl::Status CheckNothingLeft(Client& client);
   // Until so many more operations have begun, or so many more writes have got no answer, or it
   // ends.
   void WaitForOperations(uint64_t more, uint64_t unknown_more) const;
@@ -85,6 +104,8 @@ class Recording {
   const std::unique_ptr<OperationLog> log_;
   Random random_;
   KvdProcess kvd_;
+  uint64_t kvd_descriptors_ = 0;  // with one session
+  RecordingFaults faults_;
   std::vector<pid_t> clients_;
   uint16_t clients_started_ = 0;
   std::vector<Death> deaths_;

@@ -256,6 +256,7 @@ class RecordingClient {
   // Writes down how it ended. False: not in a way that is allowed.
   bool End(Begun& begun, const absl::Status& status, std::string_view read) {
     Operation& operation = begun.operation;
+    NoteDuration(operation);
     operation.status_code = static_cast<int32_t>(status.code());
     if (!OutcomeOf(status, operation.kind, operation.outcome)) return Break(operation, status);
     if (operation.outcome == Outcome::kOk && operation.kind == OperationKind::kGet) {
@@ -273,6 +274,18 @@ class RecordingClient {
       versions_[operation.key] = operation.version;
     }
     return true;
+  }
+
+  // A client that is stopped is late through no fault of its own.
+  void NoteDuration(const Operation& operation) {
+    if (operation.returned_ns == kNever) return;
+    const int64_t deadline_ns = std::chrono::nanoseconds(plan_.options.deadline).count();
+    const int64_t over_ns = operation.returned_ns - operation.invoked_ns - deadline_ns;
+    uint64_t longest = board_.longest_over_deadline_ns.load(std::memory_order_relaxed);
+    while (over_ns > 0 && static_cast<uint64_t>(over_ns) > longest &&
+           !board_.longest_over_deadline_ns.compare_exchange_weak(longest,
+                                                                  static_cast<uint64_t>(over_ns))) {
+    }
   }
 
   // What the operation is called with.
@@ -319,6 +332,7 @@ class RecordingClient {
     board_.location_hits += counters.location_hits;
     board_.stale_locations += counters.stale_locations;
     board_.gets_by_request += counters.gets_by_request;
+    board_.reconnects += counters.reconnects;
   }
 
   const RecordingPlan& plan_;

@@ -28,6 +28,8 @@ struct RecordingBoard {
   std::atomic<uint64_t> stale_locations{0};
   std::atomic<uint64_t> gets_by_request{0};
   std::atomic<uint64_t> scans{0};  // that came to their end
+  std::atomic<uint64_t> reconnects{0};
+  std::atomic<uint64_t> longest_over_deadline_ns{0};  // how much later any operation returned
   // Of the last kvd, at the end.
   uint64_t expired_items = 0;
   uint64_t evicted_items = 0;

@@ -377,6 +377,34 @@ TEST_CASE("RDMA clients: eight that are killed under load leave whole values, an
   }
 }
 
+TEST_CASE("RDMA clients: a child of fork() is refused, and its parent goes on undisturbed") {
+  const Rig rig({"--memory=64m"});
+  auto client = rig.Bystander();
+  std::string large(1 << 20, 'l');
+  KVD_REQUIRE_OK(client->Put("large", large));
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    std::string value;
+    const bool refused = absl::IsFailedPrecondition(client->Get("large", value)) &&
+                         absl::IsFailedPrecondition(client->Put("large", "child").status());
+    client.reset();  // leaves the parent's queue pair alone
+    std::_Exit(refused ? 0 : 1);
+  }
+  // While the child lives as after it: pages that both have must still be those that the device knows.
+  std::string value;
+  for (const bool gone : {false, true}) {
+    CAPTURE(gone);
+    large.assign(large.size(), gone ? 'm' : 'n');
+    KVD_REQUIRE_OK(client->Put("large", large, {.deadline = seconds(60)}));
+    KVD_REQUIRE_OK(client->Get("large", value, nullptr, {.deadline = seconds(60)}));
+    REQUIRE((value == large));
+    int status = 0;
+    if (!gone) waitpid(child, &status, 0);
+    REQUIRE(status == 0);
+  }
+}
+
 TEST_CASE(
     "RDMA clients: a kvd without descriptors tells those that come by TCP, and does not spin") {
   const Rig rig({"--memory=64m", "--connect=tcp"});
