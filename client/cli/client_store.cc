@@ -12,6 +12,7 @@
 #include "client/cli/plain_reads.h"
 #include "client/internal/target.h"
 #include "client/kv_client.h"
+#include "common/admission/access_rules.h"
 #include "common/base/status_macros.h"
 
 namespace kvd::cli {
@@ -127,7 +128,9 @@ class ClientStore : public KeyValueStore {
 
   absl::StatusOr<Statistics> Stats() override { return client_->Stats(options_); }
 
-  absl::StatusOr<std::vector<Statistics>> Sessions() override { return client_->Sessions(options_); }
+  absl::StatusOr<std::vector<Statistics>> Sessions() override {
+    return client_->Sessions(options_);
+  }
   absl::StatusOr<std::vector<Statistics>> SlowRequests() override {
     return client_->SlowRequests(options_);
   }
@@ -207,6 +210,11 @@ absl::StatusOr<std::unique_ptr<KeyValueStore>> ConnectClientStore(std::string_vi
   if (by_rdma && options.rdma.gid_index >= 0 && !options.rdma.connect_by_tcp) {
     return absl::InvalidArgumentError(
         "--gid_index is for --connect=tcp; rdma_cm chooses the GID by the address");
+  }
+  if (!options.key.file.empty()) {
+    // This side's own, whatever is wrong with it: no server has refused anything.
+    const absl::Status key = LoadAccessKey(options.key.file, options.key.name).status();
+    if (!key.ok()) return absl::InvalidArgumentError(key.message());
   }
   KVD_ASSIGN_OR_RETURN(std::unique_ptr<Client> client, Client::Connect(target, library));
   return std::make_unique<ClientStore>(std::move(client), options);

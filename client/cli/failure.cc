@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/text.h"
 #include "common/base/string_view.h"
+#include "common/protocol/handshake.h"
 
 namespace kvd::cli {
 namespace {
@@ -51,6 +52,18 @@ const CodeText& TextOf(StatusCode code) {
   return kOther;
 }
 
+constexpr CodeText kFull = {StatusCode::kUnavailable, ExitCode::kRefused,
+                            "try again, or see who has the room with 'kvcli admin sessions'"};
+
+// A server that has no room for another client is there, and says no.
+bool IsRefusedAsFull(const absl::Status& status) {
+  return absl::IsUnavailable(status) && absl::StartsWith(status.message(), kRefusedAsFull);
+}
+
+const CodeText& TextOf(const absl::Status& status) {
+  return IsRefusedAsFull(status) ? kFull : TextOf(status.code());
+}
+
 std::string WithAdvice(std::string_view wrong, std::string_view advice) {
   if (wrong.find("; ") != std::string_view::npos) return std::string(wrong);
   return absl::StrCat(ToAbsl(wrong), "; ", ToAbsl(advice));
@@ -71,7 +84,7 @@ void ReplaceAll(std::string_view from, std::string_view to, std::string& text) {
 }  // namespace
 
 Failure StoreFailure(const absl::Status& status, std::string_view command) {
-  const CodeText& text = TextOf(status.code());
+  const CodeText& text = TextOf(status);
   if (text.exit == ExitCode::kUsage) return UsageFailure(ToStd(status.message()), command);
   // Who pings has seen that it does not answer.
   const std::string_view advice =
@@ -93,7 +106,7 @@ bool IsRdmaTarget(std::string_view target) {
 }
 
 Failure ConnectFailure(std::string_view target, const absl::Status& status) {
-  CodeText text = TextOf(status.code());
+  CodeText text = TextOf(status);
   switch (text.exit) {
     case ExitCode::kUsage:
       text.advice = IsRdmaTarget(target) ? "give --server as rdma:HOST:PORT"

@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -215,7 +216,11 @@ absl::StatusOr<AccessRules> ParseAccessRules(std::string_view text, const NameLo
 absl::StatusOr<AccessRules> ReloadAccessRules(const std::string& path) {
   KVD_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   absl::StatusOr<AccessRules> rules = ParseAccessRules(text, LookUpOnThisHost);
-  if (!rules.ok()) return Bad(absl::StrCat("key file ", path, ", ", rules.status().message()));
+  if (!rules.ok()) {
+    const absl::string_view why = rules.status().message();
+    return Bad(absl::StrCat("key file ", path, ", ", why,
+                            absl::StrContains(why, "; ") ? "" : "; correct that line"));
+  }
   return rules;
 }
 

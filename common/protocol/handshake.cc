@@ -25,7 +25,7 @@ absl::Status RefusalStatus(const Welcome& welcome) {
           absl::StrCat("the server speaks protocol ", welcome.version_min, " to ", welcome.version, ", this client ",
                        kProtocolVersion, "; upgrade the older side"));
     case WelcomeStatus::kFull:
-      return absl::UnavailableError(absl::StrCat("refused: ", text));
+      return absl::UnavailableError(absl::StrCat(kRefusedAsFull, text));
     case WelcomeStatus::kShuttingDown:
       return absl::UnavailableError(absl::StrCat("the server is shutting down: ", text));
     case WelcomeStatus::kNotAdmitted:

@@ -18,6 +18,10 @@ namespace kvd {
 // InvalidArgument = not a Hello at all (kMalformed).
 absl::Status ParseHello(std::span<const std::byte> frame, Hello& hello);
 
+// How the message of an Unavailable begins by which a server that is there has refused a client as full, as against one that
+// is not there.
+inline constexpr char kRefusedAsFull[] = "refused: ";
+
 // A refusal with its reason cut to the field's length.
 Welcome MakeRefusal(WelcomeStatus status, std::string_view why);
 

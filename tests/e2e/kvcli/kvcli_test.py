@@ -89,6 +89,30 @@ def exit_codes():
     clear()
 
 
+def key_files():
+    """kvcli: whatever is wrong with its own key file is a usage error with a remedy; what the server refuses is not"""
+    files = {"good": "key app read " + "ab" * 16, "line": "nonsense", "empty": "", "open": "key app read " + "ab" * 16,
+             "wrong": "key app read " + "cd" * 16}
+    for name, text in files.items():
+        files[name] = SERVER.path(name + ".client.keys")
+        with open(os.open(files[name], os.O_WRONLY | os.O_CREAT, 0o644 if name == "open" else 0o600), "w",
+                  encoding="ascii") as file:
+            file.write(text + "\n")
+    server = Server(KVD, "--memory=64m", "--hugepages=off", "--keys=" + files["good"])
+    kvcli = kvcli_of(server)
+    try:
+        server.start(kvcli)
+        for expected, name, more in ((2, "line", "line 1: must begin with key"), (2, "empty", "add a line"),
+                                     (2, "open", "chmod 600"), (2, "none", "make one"), (5, "wrong", "wrong secret")):
+            result = kvcli.run("get", "k", "--key_file=" + files.get(name, SERVER.path("none.client.keys")))
+            check_equal(result.exit, expected, name, result.err)
+            check(more in result.err and "; " in result.err and "--server" not in result.err, result.err)
+        check_equal(kvcli.run("get", "k", "--key_file=" + files["good"]).exit, 1)
+        check_equal(kvcli.run("get", "k", "--key_file=" + files["good"], "--key_name=other").exit, 2)
+    finally:
+        server.close()
+
+
 def a_full_region():
     """kvcli: a region that is full refuses with 5; load goes on counting, and says why once"""
     items = b"".join(b"k%d\t%s\n" % (i, b"x" * 1_000_000) for i in range(80))
@@ -116,7 +140,7 @@ def a_full_server():
         holder.stdin.flush()
         check_equal(holder.stdout.readline(), b"OK\n")
         result = kvcli.run("get", "k")
-        check_equal(result.exit, 3, result.err)
+        check_equal(result.exit, 5, result.err)
         check("--max_clients=1" in result.err, result.err)
         kvcli.ok("ping")
         kvcli.ok("info")
@@ -124,7 +148,7 @@ def a_full_server():
         check(statistics["sessions"] >= 2 and statistics["sessions_max"] == 1, statistics)
         # In a list of commands, too, such a session is for nothing else; the list goes on.
         result = kvcli.run(stdin=b"ping\nget k\ninfo\n")
-        check_equal(result.exit, 3, result.err)
+        check_equal(result.exit, 5, result.err)
         check(b"PONG" in result.out and b"sessions" in result.out, result.out)
         check_equal(result.err.count("\n"), 1, result.err)
         # Nobody keeps such a session while nothing is asked: these are as many as there are.
@@ -875,7 +899,7 @@ def completion_script_for_zsh():
 def main():
     SERVER.start(KVCLI)
     try:
-        run_cases([values_are_exact, exit_codes, a_full_region, a_full_server, no_answer_in_time,
+        run_cases([values_are_exact, exit_codes, key_files, a_full_region, a_full_server, no_answer_in_time,
                    load_and_dump_round_trip, memory_of_a_load, unicode_data, bad_lines, json_output,
                    conditions, numbers_and_pieces, expiry,
                    scan_in_parts, flush_asks, big_keys, rates, stat_screen, latency, watch,

@@ -35,6 +35,16 @@ TEST_CASE("Failure: every code of the library has its exit code and an advice") 
   }
 }
 
+TEST_CASE("Failure: a server that is there and has no room has refused; one that is not has not") {
+  const absl::Status full = absl::UnavailableError("refused: too many handshakes at once");
+  for (const Failure& failure : {StoreFailure(full), ConnectFailure("shm:/x", full)}) {
+    CHECK(failure.code == ExitCode::kRefused);
+    CHECK_THAT(failure.text, Catch::Contains("kvcli admin sessions"));
+  }
+  CHECK(StoreFailure(absl::UnavailableError("Connection refused")).code ==
+        ExitCode::kCannotConnect);
+}
+
 TEST_CASE("Failure: who pings in vain is not told to ping") {
   const absl::Status late = absl::DeadlineExceededError("late");
   CHECK_THAT(StoreFailure(late, "stat").text, Catch::Contains("'kvcli ping'"));
