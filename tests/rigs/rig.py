@@ -123,7 +123,7 @@ KINDS_B = [
     (6, killed_kvd), (4, killed_clients), (3, stopped), (3, everything), (2, full), (2, clocks), (2, growing), (3, torn),
     (2, case("storm", "tests/rigs/storm_test", "*", ["15"])),
     (1, case("damage", "tests/rigs/damage_test", "*", [])),
-    (1, case("out of memory", "tests/rigs/out_of_memory_test", "*", [], FAIL_MALLOC="tests/rigs/libfail_malloc.so")),
+    (1, case("few descriptors", "tests/rigs/storm_test", "*descriptors*", ["15"])),
     (1, case("fork", "tests/stress/kill_test", "*fork*", ["20"])),
     (1, case("stopped and killed", "tests/stress/kill_test", "Kill: *", [])),
     (1, case("limits and hostile clients", "tests/e2e/kvd_life_test",
