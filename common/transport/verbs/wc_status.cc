@@ -36,8 +36,9 @@ Meaning MeaningOf(ibv_wc_status status) {
       // What Soft-RoCE says when its link is down.
       return {absl::StatusCode::kUnavailable, "the device could not send; is its link up?"};
     case IBV_WC_REM_ACCESS_ERR:
+      // Whether it will admit us again only it can say, and in other words than these.
       return {
-          absl::StatusCode::kPermissionDenied,
+          absl::StatusCode::kUnavailable,
           "the peer does not let this memory be read: it was restarted, or has revoked the key"};
     case IBV_WC_REM_INV_REQ_ERR:
       return {absl::StatusCode::kDataLoss, "the peer calls the request invalid"};

@@ -14,10 +14,10 @@ namespace kvd::verbs {
 
 // What a failed completion says of the work request that `what` names. `vendor_code` is the
 // device's own code.
-//   Unavailable       the peer does not answer or has gone, the queue was flushed: connect again
-//   PermissionDenied  the peer's memory may not be read with this key: restarted or revoked, be
-//   admitted again Internal          our own request was wrong DataLoss          the peer's answer
-//   was wrong
+//   Unavailable  the peer does not answer or has gone, the queue was flushed, or the peer's memory
+//                may not be read with this key any more (restarted, or revoked): connect again
+//   Internal     our own request was wrong
+//   DataLoss     the peer's answer was wrong
 absl::Status WcStatus(ibv_wc_status status, uint32_t vendor_code, std::string_view what);
 
 // True for a completion that only says that an earlier one failed: never the cause.
