@@ -86,6 +86,7 @@ ShardStats operator+(const ShardStats& a, const ShardStats& b) {
   sum.items += b.items;
   sum.user_bytes += b.user_bytes;
   sum.local_items += b.local_items;
+  sum.borrowed_places += b.borrowed_places;
   sum.expiring_items += b.expiring_items;
   sum.buckets += b.buckets;
   sum.overflow_headers += b.overflow_headers;
@@ -177,6 +178,10 @@ void AddShards(const ShardStats& sum, StatisticList& list) {
   list.Gauge("buckets", sum.buckets, {.help = "Buckets of the index."});
   list.Gauge("overflow_headers", sum.overflow_headers,
              {.help = "Headers of the index in chains behind buckets."});
+  list.Gauge("borrowed_places", sum.borrowed_places,
+             {.help = "Items and overflow headers that lie in the unused space of other buckets, "
+                      "as there was no "
+                      "other memory."});
   list.Gauge("index_bytes", sum.index_bytes, RegionUse("index"));
   list.Gauge("heap_bytes", sum.heap_bytes);
   list.Gauge("heap_used_bytes", sum.heap_used_bytes, RegionUse("heap_used"));

@@ -14,6 +14,13 @@ void LocalSpace::MarkWordsUsed(uint64_t first, uint64_t count) {
   }
 }
 
+void LocalSpace::MarkFree(RegionOffset location, uint64_t bytes) {
+  const uint64_t first = (ToBytes(location) - begin_) / kLocationUnitBytes;
+  for (uint64_t unit = first; unit < first + bytes / kLocationUnitBytes; ++unit) {
+    used_[unit / 64] &= ~(uint64_t{1} << unit % 64);
+  }
+}
+
 bool LocalSpace::Overlaps(RegionOffset location, uint64_t bytes) const {
   const uint32_t first = static_cast<uint32_t>((ToBytes(location) - begin_) / kLocationUnitBytes);
   return NextUsed(first) < first + bytes / kLocationUnitBytes;

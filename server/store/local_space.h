@@ -41,6 +41,9 @@ class LocalSpace {
     used_[first / 64] |= (~uint64_t{0} >> (64 - count)) << bit;
   }
 
+  // The inverse.
+  void MarkFree(RegionOffset location, uint64_t bytes);
+
   // Whether any of [location, location + bytes) is used.
   bool Overlaps(RegionOffset location, uint64_t bytes) const;
 

@@ -134,6 +134,10 @@ bool Shard::Peek(std::string_view key, uint64_t hash) const {
     if (space.Contains(LocationOf(slot))) space.MarkUsed(LocationOf(slot), ItemBytesOf(slot));
     return false;
   });
+  if (!guests_.empty()) [[unlikely]] {
+    guests_.ForEachIn(chain.place(), chain.place() + bucket_bytes,
+                      [&](const Guests::Guest& guest) { space.MarkUsed(guest.at, guest.bytes); });
+  }
   if (!held_.empty()) {
     held_.ForEachLeft(chain.place(), chain.place() + bucket_bytes,
                       [&](Slot slot) { space.MarkUsed(LocationOf(slot), ItemBytesOf(slot)); });
@@ -149,17 +153,24 @@ std::optional<RegionOffset> Shard::AllocateItem(const BucketChain& chain, uint64
   if (occupied_bytes <= local_item_bytes_max_) {
     LocalSpace space = LocalSpaceOf(chain);
     if (const std::optional<RegionOffset> at = space.Take(occupied_bytes)) return at;
+    if (!guests_.empty()) [[unlikely]] {
+      if (const std::optional<RegionOffset> at = Reclaim(chain, occupied_bytes)) return at;
+    }
   }
   return heap_.Allocate(occupied_bytes);
 }
 
 void Shard::FreeItem(Slot slot) {
-  if (!held_.empty() && held_.Leave(slot)) return;
+  if (!held_.empty() && held_.Leave(slot)) {
+    EndLoan(LocationOf(slot));  // from now on it is known as what is held
+    return;
+  }
   FreeMemory(slot);
 }
 
-// Local space needs no freeing: it is free when no slot names it.
+// Local space needs no freeing: it is free when neither a slot nor a guest names it.
 void Shard::FreeMemory(Slot slot) {
+  if (EndLoan(LocationOf(slot))) return;
   if (heap_.Contains(LocationOf(slot))) heap_.Free(LocationOf(slot), ItemBytesOf(slot));
 }
 
@@ -200,6 +211,7 @@ ShardStats Shard::stats() const {
                       .expiring_items = expiring_items_.get(),
                       .buckets = table_.count(),
                       .overflow_headers = overflow_headers_.get(),
+                      .borrowed_places = borrowed_places_.get(),
                       .index_bytes = table_.index_bytes(),
                       .heap_bytes = heap_.held_bytes(),
                       .heap_used_bytes = heap_.used_bytes(),

@@ -23,6 +23,7 @@
 #include "server/store/bucket_table.h"
 #include "server/store/eviction_pool.h"
 #include "server/store/expiry_hints.h"
+#include "server/store/guests.h"
 #include "server/store/heap.h"
 #include "server/store/held_items.h"
 #include "server/store/item_writer.h"
@@ -164,7 +165,7 @@ class Shard {
   std::optional<SlotPlace> FindPlace(const BucketChain& chain, std::string_view key,
                                      uint64_t hash) const;
 
-  // The bucket's local space as its slots and the items that are held leave it.
+  // The bucket's local space as its slots, its guests and the items that are held leave it.
   LocalSpace LocalSpaceOf(const BucketChain& chain) const;
   bool LiesIn(const BucketChain& chain, Slot slot) const;
   std::optional<RegionOffset> AllocateItem(const BucketChain& chain, uint64_t occupied_bytes);
@@ -321,6 +322,26 @@ class Shard {
   void CopyBucket(BucketChain from, BucketChain to);
   void LeaveBucket(BucketChain from, const BucketChain& to);
 
+  // Lending (shard_lend.cc): so much of another bucket's local space, where the heap has nothing.
+  // For a header, of which bucket. Not of `except`'s, of which more may be taken than its slots
+  // say.
+  std::optional<RegionOffset> Borrow(uint64_t bytes, std::optional<BucketIndex> header_of,
+                                     std::optional<BucketIndex> except);
+  // What lies there is gone: true if it was a guest.
+  bool EndLoan(RegionOffset at);
+  // The guest goes home or into the heap or, if it is an item and `lender` has it so far, to
+  // another one. False: there is no room for it.
+  bool MoveGuest(const Guests::Guest& guest, std::optional<BucketIndex> lender);
+  bool MoveGuestItem(const Guests::Guest& guest, std::optional<BucketIndex> lender);
+  bool MoveChainToHeap(BucketChain chain);
+  // So much of the bucket's local space that has no room, in the place of a guest, who goes
+  // elsewhere.
+  std::optional<RegionOffset> Reclaim(const BucketChain& chain, uint64_t bytes);
+  // All guests of the bucket go. False: not all, as there is no memory for them.
+  bool SendGuestsAway(const BucketChain& lender);
+  // A few go, if memory is not short any more. True: there is more to do.
+  bool SendGuestsHome();
+
   // Contraction (shard_contraction.cc).
   struct Merge;
   bool MayMerge(uint64_t percent) const;
@@ -358,6 +379,13 @@ class Shard {
   void FreeOverflow(RegionOffset header);
   // Moves small items of the bucket from the heap into its local space, as far as there is room.
   void BringHome(BucketChain chain);
+  // An item of the bucket that goes elsewhere, as it is.
+  struct Move {
+    SlotPlace place;
+    Slot from;
+    Slot to;
+  };
+  void Apply(BucketChain& chain, const Move& move);
 
   Region& region_;
   const uint32_t shard_;
@@ -370,6 +398,9 @@ class Shard {
   BucketTable table_;
   Heap heap_;
   HeldItems held_;
+  Guests guests_;
+  uint32_t lend_pause_ = 0;      // so many times nobody looks for one
+  uint64_t too_many_bytes_ = 0;  // to be lent so many
   ExpiryHints expiry_;
   AccessStamps stamps_;  // empty unless the shard evicts, as the next three
   EvictionPool pool_;
@@ -391,6 +422,7 @@ class Shard {
   bool may_have_work_ = true;
 
   Counter item_count_, user_bytes_, local_items_, expiring_items_, overflow_headers_;
+  Counter borrowed_places_;
   Counter wanted_local_bytes_;  // of items small enough to lie in their bucket, wherever they lie
   Counter puts_, deletes_, overwrites_in_place_, overwrites_moved_, splits_, merges_, no_space_;
   Counter damaged_items_met_;

@@ -98,6 +98,7 @@ bool Shard::MergeLast(bool squeeze) {
   BucketChain parent = ChainAt(BucketIndex{last - std::bit_floor(last)});
   BucketChain child = ChainAt(BucketIndex{last});
   Merge merge;
+  if (!guests_.empty() && !SendGuestsAway(child)) return false;
   if (!PlanMerge(parent, child, squeeze, merge)) return false;
   ApplyMerge(parent, child, merge);
   GiveBackSegments();
@@ -140,6 +141,12 @@ void Shard::ApplyMerge(BucketChain& parent, BucketChain& child, Merge& merge) {
     if (!LiesIn(parent, merge.copied[i])) local_items_.Subtract(1);
     if (pinned_ == merge.left[i]) pinned_ = merge.copied[i];
     FreeItem(merge.left[i]);
+  }
+  if (!guests_.empty()) {
+    for (const Slot slot : merge.slots) {
+      // One of the child's items was the parent's guest, and has come home by that.
+      if (LiesIn(parent, slot) && EndLoan(LocationOf(slot))) local_items_.Add(1);
+    }
   }
   for (const RegionOffset header : old_overflow) FreeOverflow(header);
   ++rearranged_;

@@ -55,12 +55,12 @@ bool Shard::Work() {
   const bool sweeping = SweepStep();
   if (!may_have_work_) return sweeping;
   GiveBackSegments();
-  bool more = false;
+  bool more = SendGuestsHome();
   if (IsSparse()) {
-    more = ContractStep();
+    more = ContractStep() || more;
   } else if (WantsSplit()) {
-    more = !GrowthPaused() && SplitNext() && WantsSplit();
-  } else {
+    more = (!GrowthPaused() && SplitNext() && WantsSplit()) || more;
+  } else if (!more) {
     may_have_work_ = false;
   }
   return more || sweeping;
@@ -77,7 +77,7 @@ bool Shard::TakeOverflow(size_t count, std::vector<RegionOffset>& overflow) {
 }
 
 void Shard::FreeOverflow(RegionOffset header) {
-  heap_.Free(header, kBucketHeaderBytes);
+  if (!EndLoan(header)) heap_.Free(header, kBucketHeaderBytes);
   overflow_headers_.Subtract(1);
 }
 
@@ -184,11 +184,6 @@ bool Shard::SplitNext() {
 }
 
 void Shard::BringHome(BucketChain chain) {
-  struct Move {
-    SlotPlace place;
-    Slot from;
-    Slot to;
-  };
   std::vector<Move> moves;
   std::optional<LocalSpace> space;
   chain.AnyOf([&](SlotPlace place, Slot slot) {
@@ -199,14 +194,18 @@ void Shard::BringHome(BucketChain chain) {
     }
     return false;
   });
-  for (const Move& move : moves) {
-    items_.CopyNew(LocationOf(move.to), LocationOf(move.from), ItemBytesOf(move.from));
-    items_.MarkDead(LocationOf(move.from));
-    chain.Replace(move.place, move.to);
-    items_.MarkLive(LocationOf(move.to));
-    FreeItem(move.from);
-    local_items_.Add(1);
-  }
+  for (const Move& move : moves) Apply(chain, move);
+  local_items_.Add(moves.size());
+}
+
+// In the order of Publish.
+void Shard::Apply(BucketChain& chain, const Move& move) {
+  items_.CopyNew(LocationOf(move.to), LocationOf(move.from), ItemBytesOf(move.from));
+  items_.MarkDead(LocationOf(move.from));
+  chain.Replace(move.place, move.to);
+  items_.MarkLive(LocationOf(move.to));
+  if (pinned_ == move.from) pinned_ = move.to;
+  FreeItem(move.from);
 }
 
 ReadCost Shard::MeasureReads() const {
@@ -223,7 +222,8 @@ ReadCost Shard::MeasureReads() const {
       }
       ++cost.items;
       cost.reads += 1 + walked + (LiesIn(chain, slot) ? 0 : 1);
-      // Of the same tag by chance: the item, if it was not read with the bucket, and a confirmation.
+      // Of the same tag by chance: the item, if it was not read with the bucket, and a
+      // confirmation.
       miss += (LiesIn(chain, slot) ? 1 : 2) / 4096.0;
       return false;
     });

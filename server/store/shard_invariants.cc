@@ -2,6 +2,7 @@
 // bookkeeping.
 #include <bit>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -60,7 +61,7 @@ class Shard::InvariantChecker {
       ++overflow_headers_;
       if (!chain.Verifies(header))
         status.Update(Wrong("overflow header ", ToBytes(header), " does not verify"));
-      status.Update(Claim(header, kBucketHeaderBytes, "overflow header"));
+      status.Update(ClaimOfHeap(header, kBucketHeaderBytes, chain.bucket(), "overflow header"));
     });
     std::set<std::string_view> keys;
     LocalSpace space(chain.place(), shard_.region_.geometry().bucket_bytes);
@@ -75,6 +76,16 @@ class Shard::InvariantChecker {
       }
       return !status.ok();
     });
+    KVD_RETURN_IF_ERROR(status);
+    shard_.guests_.ForEachIn(
+        chain.place(), chain.place() + shard_.region_.geometry().bucket_bytes,
+        [&](const Guests::Guest& guest) {
+          if (!space.Contains(guest.at) || space.Overlaps(guest.at, guest.bytes)) {
+            status.Update(Wrong("guest at ", ToBytes(guest.at), " in bucket ", number,
+                                " overlaps something"));
+          }
+          space.MarkUsed(guest.at, guest.bytes);
+        });
     KVD_RETURN_IF_ERROR(status);
     if (chain.filter() != filter) {
       return Wrong("bucket ", number, " has filter ", chain.filter(), " instead of ", filter);
@@ -144,11 +155,23 @@ class Shard::InvariantChecker {
     }
     if (shape.occupied_bytes() <= shard_.local_item_bytes_max_)
       wanted_local_bytes_ += shape.occupied_bytes();
-    if (!space.Contains(at)) return Claim(at, ItemBytesOf(slot), "item");
+    if (!space.Contains(at)) return ClaimOfHeap(at, ItemBytesOf(slot), std::nullopt, "item");
     ++local_items_;
     if (space.Overlaps(at, ItemBytesOf(slot)))
       return Wrong("local item at ", ToBytes(at), " overlaps another");
     space.MarkUsed(at, ItemBytesOf(slot));
+    return absl::OkStatus();
+  }
+
+  // What does not lie in its own bucket is in the heap, or a guest.
+  absl::Status ClaimOfHeap(RegionOffset at, uint64_t bytes, std::optional<BucketIndex> header_of,
+                           std::string_view what) {
+    const std::optional<Guests::Guest> guest = shard_.guests_.NextFrom(at);
+    if (!guest || guest->at != at) return Claim(at, bytes, what);
+    ++guests_;
+    if (guest->bytes != bytes || guest->header_of != header_of) {
+      return Wrong(std::string(what), " at ", ToBytes(at), " is a guest of other bytes or owner");
+    }
     return absl::OkStatus();
   }
 
@@ -185,6 +208,10 @@ class Shard::InvariantChecker {
   }
 
   absl::Status CheckCounters() const {
+    if (guests_ != shard_.guests_.count() || guests_ != shard_.borrowed_places_.get()) {
+      return Wrong(guests_, " guests met, ", shard_.guests_.count(), " known, ",
+                   shard_.borrowed_places_.get(), " counted");
+    }
     if (items_ != shard_.item_count_.get() || user_bytes_ != shard_.user_bytes_.get() ||
         local_items_ != shard_.local_items_.get() ||
         expiring_items_ != shard_.expiring_items_.get() ||
@@ -221,6 +248,7 @@ class Shard::InvariantChecker {
   const Shard& shard_;
   uint64_t items_ = 0, user_bytes_ = 0, local_items_ = 0, expiring_items_ = 0,
            overflow_headers_ = 0, wanted_local_bytes_ = 0;
+  uint64_t guests_ = 0;
   uint64_t used_bytes_ = 0;
   std::map<uint64_t, uint64_t> claimed_;  // location -> bytes in use there
 };

@@ -94,7 +94,12 @@ StoreResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent co
       *view = *copy;
     }
   }
-  const std::optional<RegionOffset> at = AllocateMakingRoom(hash, content.shape().occupied_bytes());
+  // A small one borrows before the index shrinks for its sake: that would make the next ones
+  // borrow.
+  const uint64_t occupied_bytes = content.shape().occupied_bytes();
+  std::optional<RegionOffset> at = AllocateItem(ChainOf(hash), occupied_bytes);
+  if (!at) at = Borrow(occupied_bytes, std::nullopt, std::nullopt);
+  if (!at) at = AllocateInNeed(hash, occupied_bytes);
   if (!at) {
     if (spare) FreeOverflow(*spare);
     return NoSpace();
@@ -145,7 +150,8 @@ bool Shard::TakeSpare(Target& target, std::optional<RegionOffset>& spare) {
       return true;
     }
   }
-  if (!spare) spare = AllocateMakingRoom(std::nullopt, kBucketHeaderBytes);
+  if (!spare) spare = Borrow(kBucketHeaderBytes, target.chain.bucket(), target.chain.bucket());
+  if (!spare) spare = AllocateInNeed(std::nullopt, kBucketHeaderBytes);
   if (spare) overflow_headers_.Add(1);
   return spare.has_value();
 }
@@ -157,6 +163,7 @@ bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
   target.chain = ChainOf(hash);
   target.place = FindPlace(target.chain, key, hash);
   const bool needs_spare = !target.place && target.chain.full();
+  if (spare && needs_spare) guests_.Readdress(*spare, target.chain.bucket());
   if (needs_spare == spare.has_value()) return true;
   if (spare) {
     FreeOverflow(*spare);
@@ -164,6 +171,7 @@ bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
     return true;
   }
   spare = heap_.Allocate(kBucketHeaderBytes);
+  if (!spare) spare = Borrow(kBucketHeaderBytes, target.chain.bucket(), target.chain.bucket());
   if (spare) {
     overflow_headers_.Add(1);
     return true;
@@ -245,9 +253,9 @@ StoreResult Shard::Reserve(std::string_view key, uint64_t hash, uint64_t value_l
     return judged;
   ReserveExpiry(options.extras.expiry_unix_us);
   const ItemShape shape{key.size(), value_len, options.extras.flags()};
-  const std::optional<RegionOffset> at =
-      value_len > region_.bytes() ? std::nullopt
-                                  : RoomBeside(target, shape.occupied_bytes(), options);
+  const std::optional<RegionOffset> at = value_len > region_.bytes()
+                                             ? std::nullopt
+                                             : RoomBeside(target, shape.occupied_bytes(), options);
   if (!at) return NoSpace();
   reservation.value = items_.Prepare(*at, key, value_len, options.extras);
   reservation.key = items_.KeyAt(*at);

@@ -7,6 +7,8 @@
 // use (segments of buckets and pages of the heap), READs that a cold GET and a miss take on
 // average, computed from the index, how far the table is in its present doubling, and what PUTs
 // cost since the line before, splits included and apart.
+//
+// With --memory the same store is filled until a PUT is refused, which the last line shows.
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -25,6 +27,7 @@ DEFINE_uint64(max_items, 4'000'000, "items in the end");
 DEFINE_uint64(key_bytes, 8, "bytes of a key, at least 8");
 DEFINE_uint64(value_bytes, 64, "bytes of a value");
 DEFINE_uint32(bucket_bytes, 1024, "bytes of a bucket: 512, 1024, 2048 or 4096");
+DEFINE_uint64(memory, 0, "bytes of the region; 0: as many as --max_items need");
 DEFINE_uint64(lines_per_doubling, 8, "lines printed while the number of items doubles");
 
 namespace kvd {
@@ -50,7 +53,8 @@ void Print(const Shard& shard, const Line& line) {
   const ReadCost cost = shard.MeasureReads();
   const uint64_t used = stats.index_bytes + stats.heap_bytes;
   std::printf(
-      "%9" PRIu64 " %8.3f %10.3f %9.3f %10.3f %9.3f %9" PRIu64 " %8" PRIu64 " %7.0f %8.0f\n", line.items,
+      "%9" PRIu64 " %8.3f %10.3f %9.3f %10.3f %9.3f %9" PRIu64 " %8" PRIu64 " %7.0f %8.0f\n",
+      line.items,
       static_cast<double>(stats.buckets) / static_cast<double>(std::bit_floor(stats.buckets)),
       static_cast<double>(stats.user_bytes) / static_cast<double>(used),
       static_cast<double>(cost.reads) / static_cast<double>(cost.items), cost.reads_per_miss,
@@ -63,7 +67,9 @@ void Print(const Shard& shard, const Line& line) {
 int Run() {
   const Clock& clock = RealClock::Get();
   const uint64_t memory =
-      FLAGS_max_items * (FLAGS_key_bytes + FLAGS_value_bytes + 64) * 3 + 64 * kMiB;
+      FLAGS_memory != 0
+          ? FLAGS_memory
+          : FLAGS_max_items * (FLAGS_key_bytes + FLAGS_value_bytes + 64) * 3 + 64 * kMiB;
   auto region = Region::Create(
       {.memory_bytes = memory / kMiB * kMiB, .bucket_bytes = FLAGS_bucket_bytes, .progress = {}});
   if (!region.ok()) {
@@ -74,7 +80,8 @@ int Run() {
   const std::string value(FLAGS_value_bytes, 'v');
   const uint64_t seed = (*region)->geometry().hash_seed();
   std::printf(
-      "    items doubling user/region reads/GET reads/miss local/all   buckets overflow put [ns] split "
+      "    items doubling user/region reads/GET reads/miss local/all   buckets overflow put [ns] "
+      "split "
       "[ns]\n");
   double next = 10'000;
   Line line{};
@@ -91,7 +98,15 @@ int Run() {
       shard->RefreshClock();
       for (; line.items < batch_end; ++line.items) {
         const std::string key = KeyOf(line.items);
-        shard->Put(key, HashKey(key, seed), value);
+        if (shard->Put(key, HashKey(key, seed), value).status != StoreStatus::kOk) {
+          line.puts -= target - line.items;
+          Print(*shard, line);
+          std::printf("refused: %.3f user bytes per byte of the region, %" PRIu64
+                      " places borrowed\n",
+                      static_cast<double>(shard->stats().user_bytes) / static_cast<double>(memory),
+                      shard->stats().borrowed_places);
+          return 0;
+        }
       }
       const int64_t work_ns = clock.NowMonotonicNs();
       while (shard->Work()) {

@@ -220,7 +220,8 @@ TEST_CASE_METHOD(ChainTest,
 TEST_CASE_METHOD(ChainTest, "BucketChain: a slot is found whatever bit of the filter is its own") {
   for (uint64_t i = 0; i < kSlotsPerHeader; ++i) Insert(SlotOf(i));
   for (uint64_t tag = 100; tag < 116; ++tag) {
-    CHECK_FALSE(chain_.AnyWithTag(static_cast<uint32_t>(tag), [](SlotPlace, Slot) { return true; }));
+    CHECK_FALSE(
+        chain_.AnyWithTag(static_cast<uint32_t>(tag), [](SlotPlace, Slot) { return true; }));
     Insert(SlotOf(tag));
     CHECK(chain_.AnyWithTag(static_cast<uint32_t>(tag), [](SlotPlace, Slot) { return true; }));
     CHECK(chain_.filter() == uint64_t{1} << tag % 16);

@@ -148,7 +148,8 @@ TEST_CASE("Replacing: an old item of the heap is passed over when all around it 
 
 // No eviction here: it is the index that gives memory back, for the header of a chain.
 TEST_CASE("Replacing: a key that is committed follows its bucket where a merge takes that") {
-  TestStore store({.memory_bytes = 8 * kMiB});
+  // One that evicts: another would borrow before it merges.
+  TestStore store({.memory_bytes = 8 * kMiB, .evict = true});
   Shard& shard = store.shard();
   for (uint64_t i = 0; i < 20'000; ++i) store.Put(KeyOf(i), "v");
   while (shard.Work()) continue;
@@ -168,7 +169,8 @@ TEST_CASE("Replacing: a key that is committed follows its bucket where a merge t
   REQUIRE(shard.Reserve(keys.back(), store.Hash(keys.back()), 3000, reservation).status ==
           StoreStatus::kOk);
   std::memset(reservation.value, 'r', 3000);
-  for (size_t i = 0; i + 1 < keys.size(); ++i) store.Put(keys[i], "v");
+  // In the heap, or one of them would go to make room.
+  for (size_t i = 0; i + 1 < keys.size(); ++i) store.Put(keys[i], std::string(1000, 'v'));
   // Until not a page is free, nor room for a header in the last one; no allocation has failed.
   std::vector<Reservation> fill;
   const auto reserve_as_a_header = [&] {

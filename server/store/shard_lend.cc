@@ -1,0 +1,140 @@
+// Where the heap has no memory for a small item whose bucket is full, or for an overflow header,
+// another bucket lends it of its local space. A reader is led there by the slot, or by the link, as
+// into the heap; the index has no more READs by it than with memory of the heap.
+//
+// A lender is looked for at random, in a bounded number of buckets. So a store in which fewer than
+// one in some hundred has room may say that it is full. (In order of the buckets those that wait
+// for their split would be met together, and they are full for hundreds of buckets in a row.)
+#include <optional>
+#include <vector>
+
+#include "common/base/check.h"
+#include "common/base/hash.h"
+#include "server/store/shard.h"
+
+namespace kvd {
+namespace {
+
+constexpr uint32_t kLendersTried = 256;
+
+// After none was found, so many times nobody looks, unless something was freed.
+constexpr uint32_t kPauseAfterNoLender = 64;
+
+constexpr uint32_t kGuestsPerStep = 8;
+
+// Guests go home when so much is free again: memory is not short any more.
+constexpr uint64_t kPlentyBytes = kSegmentBytes;
+
+}  // namespace
+
+std::optional<RegionOffset> Shard::Borrow(uint64_t bytes, std::optional<BucketIndex> header_of,
+                                          std::optional<BucketIndex> except) {
+  const uint64_t bytes_max = header_of ? local_bytes_ : local_item_bytes_max_;
+  if (evicts_ || bytes > bytes_max) return std::nullopt;
+  if (lend_pause_ != 0 && bytes >= too_many_bytes_) {
+    --lend_pause_;
+    return std::nullopt;
+  }
+  for (uint32_t tried = 0; tried < kLendersTried; ++tried) {
+    const BucketIndex lender{static_cast<uint32_t>(random_.Uniform(table_.count()))};
+    if (lender == except) continue;
+    LocalSpace space = LocalSpaceOf(ChainAt(lender));
+    if (const std::optional<RegionOffset> at = space.Take(bytes)) {
+      guests_.Add({*at, static_cast<uint32_t>(bytes), header_of});
+      borrowed_places_.Add(1);
+      return at;
+    }
+  }
+  lend_pause_ = kPauseAfterNoLender;
+  too_many_bytes_ = bytes;
+  return std::nullopt;
+}
+
+bool Shard::EndLoan(RegionOffset at) {
+  lend_pause_ = 0;  // there may be room now that there was not
+  if (guests_.empty() || !guests_.Remove(at)) return false;
+  borrowed_places_.Subtract(1);
+  return true;
+}
+
+bool Shard::MoveGuest(const Guests::Guest& guest, std::optional<BucketIndex> lender) {
+  if (!guest.header_of) return MoveGuestItem(guest, lender);
+  // One that is not linked yet stays: a write is about to do that.
+  return MoveChainToHeap(ChainAt(*guest.header_of)) && !guests_.Contains(guest.at);
+}
+
+bool Shard::MoveGuestItem(const Guests::Guest& guest, std::optional<BucketIndex> lender) {
+  const uint64_t hash = HashKey(items_.KeyAt(guest.at), region_.geometry().hash_seed());
+  BucketChain chain = ChainOf(hash);
+  std::optional<SlotPlace> place;
+  chain.AnyWithTag(SlotTag(hash), [&](SlotPlace candidate, Slot slot) {
+    if (LocationOf(slot) == guest.at) place = candidate;
+    return place.has_value();
+  });
+  KVD_CHECK(place.has_value());
+  LocalSpace home = LocalSpaceOf(chain);
+  std::optional<RegionOffset> to = home.Take(guest.bytes);
+  if (to) local_items_.Add(1);
+  if (!to) to = heap_.Allocate(guest.bytes);
+  if (!to && lender) to = Borrow(guest.bytes, std::nullopt, lender);
+  if (!to) return false;
+  const Slot from = chain.SlotAt(*place);
+  Apply(chain, {*place, from, PackSlot(TagOf(from), ItemBytesOf(from), *to)});
+  return true;
+}
+
+bool Shard::MoveChainToHeap(BucketChain chain) {
+  std::vector<Slot> slots;
+  chain.AnyOf([&](SlotPlace, Slot slot) {
+    slots.push_back(slot);
+    return false;
+  });
+  std::vector<RegionOffset> overflow;
+  std::vector<RegionOffset> old_overflow;
+  chain.ForEachOverflow([&](RegionOffset header) { old_overflow.push_back(header); });
+  if (!TakeOverflow(BucketChain::OverflowNeeded(slots.size()), overflow)) {
+    for (const RegionOffset header : overflow) FreeOverflow(header);
+    return false;
+  }
+  chain.Rewrite(chain.depth(), slots, overflow);
+  for (const RegionOffset header : old_overflow) FreeOverflow(header);
+  ++rearranged_;
+  return true;
+}
+
+// Its own items come first: each that lies there saves a READ of a cold GET, which a guest does
+// not.
+std::optional<RegionOffset> Shard::Reclaim(const BucketChain& chain, uint64_t bytes) {
+  const RegionOffset end = chain.place() + region_.geometry().bucket_bytes;
+  for (std::optional<Guests::Guest> guest = guests_.NextFrom(chain.place());
+       guest && guest->at < end; guest = guests_.NextFrom(guest->at + guest->bytes)) {
+    if (guest->header_of || held_.Contains(guest->at)) continue;
+    LocalSpace space = LocalSpaceOf(chain);
+    space.MarkFree(guest->at, guest->bytes);
+    const std::optional<RegionOffset> at = space.Take(bytes);
+    if (!at) continue;
+    return MoveGuest(*guest, chain.bucket()) ? at : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+bool Shard::SendGuestsAway(const BucketChain& lender) {
+  const RegionOffset end = lender.place() + region_.geometry().bucket_bytes;
+  for (;;) {
+    const std::optional<Guests::Guest> guest = guests_.NextFrom(lender.place());
+    if (!guest || !(guest->at < end)) return true;
+    if (!MoveGuest(*guest, lender.bucket())) return false;
+  }
+}
+
+bool Shard::SendGuestsHome() {
+  if (guests_.empty() || region_.free_bytes() < kPlentyBytes) return false;
+  for (uint32_t i = 0; i < kGuestsPerStep; ++i) {
+    const std::optional<Guests::Guest> guest = guests_.NextFrom(RegionOffset{0});
+    if (!guest) return false;
+    if (!MoveGuest(*guest, std::nullopt)) return false;
+  }
+  return !guests_.empty();
+}
+
+}  // namespace kvd
