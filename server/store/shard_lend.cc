@@ -106,10 +106,11 @@ bool Shard::MoveChainToHeap(BucketChain chain) {
 // not.
 std::optional<RegionOffset> Shard::Reclaim(const BucketChain& chain, uint64_t bytes) {
   const RegionOffset end = chain.place() + region_.geometry().bucket_bytes;
+  const LocalSpace now = LocalSpaceOf(chain);
   for (std::optional<Guests::Guest> guest = guests_.NextFrom(chain.place());
        guest && guest->at < end; guest = guests_.NextFrom(guest->at + guest->bytes)) {
     if (guest->header_of || held_.Contains(guest->at)) continue;
-    LocalSpace space = LocalSpaceOf(chain);
+    LocalSpace space = now;
     space.MarkFree(guest->at, guest->bytes);
     const std::optional<RegionOffset> at = space.Take(bytes);
     if (!at) continue;
