@@ -145,7 +145,8 @@ TEST_CASE("Lending: whatever is written to a full store, it stays whole, and kno
         if (held != kEmptySlot) store.shard().Release(held);
         ItemView item;
         const std::string wanted = KeyOf(random.Uniform(60'000));
-        const bool there = store.shard().Find(wanted, store.Hash(wanted), item, held);
+        const bool there =
+            store.shard().Find(wanted, store.Hash(wanted), item, held) == StoreStatus::kOk;
         if (there) store.shard().Hold(held);
         if (!there) held = kEmptySlot;
       }
