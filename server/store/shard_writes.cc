@@ -99,7 +99,15 @@ StoreResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent co
   const uint64_t occupied_bytes = content.shape().occupied_bytes();
   std::optional<RegionOffset> at = AllocateItem(ChainOf(hash), occupied_bytes);
   if (!at) at = Borrow(occupied_bytes, std::nullopt, std::nullopt);
-  if (!at) at = AllocateInNeed(hash, occupied_bytes);
+  if (!at) {
+    // What merges may have to move from where it is lent, but not while it belongs to no chain.
+    // LocateAgain takes another.
+    if (spare && guests_.Contains(*spare)) {
+      FreeOverflow(*spare);
+      spare.reset();
+    }
+    at = AllocateInNeed(hash, occupied_bytes);
+  }
   if (!at) {
     if (spare) FreeOverflow(*spare);
     return NoSpace();

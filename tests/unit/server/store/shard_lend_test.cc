@@ -1,6 +1,7 @@
 // A store whose heap is full goes on in what other buckets have left of their local space.
 #include <map>
 #include <string>
+#include <vector>
 
 #include "common/base/random.h"
 #include "common/protocol/geometry.h"
@@ -109,6 +110,69 @@ TEST_CASE("Lending: a bucket's own items come before its guests") {
   }
   CHECK(store.shard().stats().local_items == local_before + own);
   KVD_REQUIRE_OK(store.CheckInvariants());
+}
+
+// A new key's bucket is full, so it borrows memory for a header first; then room is made for the
+// value by two segments of merges, which take the bucket and its lender.
+TEST_CASE("Lending: a header that is not linked yet does not stand in the way of merges") {
+  constexpr uint32_t kBuckets = 4096;
+  constexpr uint32_t kLast = 4092;  // in the last segment
+  int tried = 0;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    TestStore store({.memory_bytes = 16 * kMiB});
+    std::vector<std::vector<std::string>> small(kBuckets);
+    std::vector<uint32_t> in_bucket(kBuckets);
+    const auto bucket_of = [&](const std::string& key) { return store.Hash(key) % kBuckets; };
+    const auto put_small = [&](const std::string& key) {
+      REQUIRE(store.Put(key, std::string(16, 's')).status == StoreStatus::kOk);
+      small[bucket_of(key)].push_back(key);
+      ++in_bucket[bucket_of(key)];
+    };
+    const auto drop_small = [&](uint32_t bucket) {
+      REQUIRE(store.Delete(small[bucket].back()).status == StoreStatus::kOk);
+      small[bucket].pop_back();
+      --in_bucket[bucket];
+    };
+    const auto fill_bucket = [&](uint32_t bucket, uint32_t items) {
+      for (uint64_t i = 0; in_bucket[bucket] < items; ++i) {
+        const std::string key = std::to_string(bucket) + "-" + std::to_string(i);
+        if (bucket_of(key) == bucket) put_small(key);
+      }
+    };
+    for (uint64_t i = 0; store.shard().buckets() < kBuckets; ++i) put_small(KeyOf(i));
+    for (uint32_t b = 0; store.shard().stats().items > 36'000; b = (b + 1) % kBuckets) {
+      if (!small[b].empty()) drop_small(b);
+    }
+    uint64_t large = 0;
+    for (const uint64_t bytes : {60'000, 4'000, 450}) {
+      for (;; ++large) {
+        const std::string key = "big" + std::to_string(large);
+        if (store.Put(key, std::string(bytes, 'b')).status != StoreStatus::kOk) break;
+        ++in_bucket[bucket_of(key)];
+      }
+    }
+    for (uint32_t b = 0; b < kBuckets; ++b) {
+      while (in_bucket[b] > 3 && !small[b].empty()) drop_small(b);
+    }
+    // Chains, until the heap has no memory for a header.
+    for (uint32_t b = 1023; store.shard().stats().borrowed_places == 0; --b) {
+      fill_bucket(b, 17);
+      if (store.shard().stats().borrowed_places == 0) continue;
+      drop_small(b);
+      break;
+    }
+    while (!small[kLast - kBuckets / 2].empty()) drop_small(kLast - kBuckets / 2);
+    if (in_bucket[kLast - kBuckets / 2] != 0) continue;  // merged, it would have more than 16
+    ++tried;
+    fill_bucket(kLast, 16);
+    std::string key;
+    for (uint64_t i = 0; bucket_of(key = "large" + std::to_string(i)) != kLast; ++i) continue;
+    const uint64_t merges = store.shard().stats().merges;
+    CHECK(store.Put(key, std::string(1'600'000, 'L')).status == StoreStatus::kOk);
+    CHECK(store.shard().stats().merges >= merges + 2000);
+    KVD_REQUIRE_OK(store.CheckInvariants());
+  }
+  CHECK(tried > 0);
 }
 
 TEST_CASE("Lending: whatever is written to a full store, it stays whole, and knows what it has") {
