@@ -34,14 +34,6 @@ class Guests {
   // False: no guest lies there.
   bool Remove(RegionOffset at) { return guests_.erase(ToBytes(at)) != 0; }
 
-  // The overflow header there, if it is a guest, will be linked to this bucket, and not the one
-  // that it was for.
-  void Readdress(RegionOffset at, BucketIndex header_of) {
-    if (const auto found = guests_.find(ToBytes(at)); found != guests_.end()) {
-      found->second.header_of = header_of;
-    }
-  }
-
   // The first at `from` or behind it.
   std::optional<Guest> NextFrom(RegionOffset from) const {
     const auto found = guests_.lower_bound(ToBytes(from));

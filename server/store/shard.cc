@@ -90,8 +90,7 @@ std::optional<SlotPlace> Shard::FindPlace(const BucketChain& chain, std::string_
 [[gnu::flatten]] Shard::Target Shard::Locate(std::string_view key, uint64_t hash) {
   Target target{.chain = ChainOf(hash), .place = {}};
   target.place = FindPlace(target.chain, key, hash);
-  if (target.place &&
-      items_.HasLapsed(LocationOf(target.chain.SlotAt(*target.place)), now_unix_us_)) [[unlikely]] {
+  if (target.place && ItemHasLapsed(target.chain.SlotAt(*target.place))) [[unlikely]] {
     EraseLapsed(target.chain, *target.place, /*bring_home=*/true);
     target.place.reset();
   }
@@ -105,8 +104,8 @@ bool Shard::MayBuildOn(Slot slot) {
   return false;
 }
 
-// Readers come here with what did not verify, so nothing is returned that does not. Where the key is
-// not found, its item may be one whose key has changed.
+// Readers come here with what did not verify, so nothing is returned that does not. Where the key
+// is not found, its item may be one whose key has changed.
 StoreStatus Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slot& slot) {
   const Target target = Locate(key, hash);
   if (!target.place) {
@@ -124,7 +123,7 @@ StoreStatus Shard::Find(std::string_view key, uint64_t hash, ItemView& item, Slo
 bool Shard::Peek(std::string_view key, uint64_t hash) const {
   const BucketChain chain = ChainOf(hash);
   const std::optional<SlotPlace> place = FindPlace(chain, key, hash);
-  return place && !items_.HasLapsed(LocationOf(chain.SlotAt(*place)), now_unix_us_);
+  return place && !ItemHasLapsed(chain.SlotAt(*place));
 }
 
 [[gnu::flatten]] LocalSpace Shard::LocalSpaceOf(const BucketChain& chain) const {

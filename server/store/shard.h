@@ -179,6 +179,11 @@ class Shard {
   bool HasLapsed(uint64_t expiry_unix_us) const {
     return expiry_unix_us != 0 && expiry_unix_us <= now_unix_us_;
   }
+  // Nothing is taken away on the word of a damaged item.
+  bool ItemHasLapsed(Slot slot) const {
+    return items_.HasLapsed(LocationOf(slot), now_unix_us_) &&
+           items_.IsWhole(LocationOf(slot), ItemBytesOf(slot));
+  }
   // Whether the condition holds: kOk, or the answer to the write.
   std::optional<RegionOffset> RoomBeside(const Target& target, uint64_t bytes,
                                          const StoreOptions& options);

@@ -60,6 +60,7 @@ void Shard::SweepBucket(BucketChain chain) {
       const uint64_t expiry_unix_us = items_.ExtrasAt(LocationOf(slot)).expiry_unix_us;
       if (expiry_unix_us == 0) return false;
       if (HasLapsed(expiry_unix_us)) {
+        if (!ItemHasLapsed(slot)) return false;
         lapsed = place;
         local = local || LiesIn(chain, slot);
         return true;

@@ -8,7 +8,6 @@
 #include <optional>
 #include <vector>
 
-#include "common/base/hash.h"
 #include "server/store/shard.h"
 
 namespace kvd {
@@ -58,29 +57,23 @@ bool Shard::EndLoan(RegionOffset at) {
 
 bool Shard::MoveGuest(const Guests::Guest& guest, std::optional<BucketIndex> lender) {
   if (!guest.header_of) return MoveGuestItem(guest, lender);
-  // One that is not linked yet stays: a write is about to do that.
+  // Where a damaged link no longer leads to it, it stays.
   return MoveChainToHeap(ChainAt(*guest.header_of)) && !guests_.Contains(guest.at);
 }
 
 bool Shard::MoveGuestItem(const Guests::Guest& guest, std::optional<BucketIndex> lender) {
   // Of one that is damaged nobody knows where it belongs: it stays.
   if (!items_.IsWhole(guest.at, guest.bytes)) return false;
-  const uint64_t hash = HashKey(items_.KeyAt(guest.at), region_.geometry().hash_seed());
-  BucketChain chain = ChainOf(hash);
-  std::optional<SlotPlace> place;
-  chain.AnyWithTag(SlotTag(hash), [&](SlotPlace candidate, Slot slot) {
-    if (LocationOf(slot) == guest.at) place = candidate;
-    return place.has_value();
-  });
-  if (!place) return false;
-  LocalSpace home = LocalSpaceOf(chain);
+  Target target = TargetAt(guest.at);
+  if (!target.place) return false;
+  LocalSpace home = LocalSpaceOf(target.chain);
   std::optional<RegionOffset> to = home.Take(guest.bytes);
   if (to) local_items_.Add(1);
   if (!to) to = heap_.Allocate(guest.bytes);
   if (!to && lender) to = Borrow(guest.bytes, std::nullopt, lender);
   if (!to) return false;
-  const Slot from = chain.SlotAt(*place);
-  Apply(chain, {*place, from, PackSlot(TagOf(from), ItemBytesOf(from), *to)});
+  const Slot from = target.chain.SlotAt(*target.place);
+  Apply(target.chain, {*target.place, from, PackSlot(TagOf(from), ItemBytesOf(from), *to)});
   return true;
 }
 

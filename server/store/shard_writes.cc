@@ -171,7 +171,6 @@ bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
   target.chain = ChainOf(hash);
   target.place = FindPlace(target.chain, key, hash);
   const bool needs_spare = !target.place && target.chain.full();
-  if (spare && needs_spare) guests_.Readdress(*spare, target.chain.bucket());
   if (needs_spare == spare.has_value()) return true;
   if (spare) {
     FreeOverflow(*spare);

@@ -81,8 +81,7 @@ int Run() {
   const uint64_t seed = (*region)->geometry().hash_seed();
   std::printf(
       "    items doubling user/region reads/GET reads/miss local/all   buckets overflow put [ns] "
-      "split "
-      "[ns]\n");
+      "split [ns]\n");
   double next = 10'000;
   Line line{};
   uint64_t splits_before = 0;

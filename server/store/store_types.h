@@ -59,10 +59,9 @@ struct ShardStats {
   uint64_t expiring_items = 0;  // items that have an expiry
   uint64_t buckets = 0;
   uint64_t overflow_headers = 0;
-  uint64_t borrowed_places =
-      0;                     // items and overflow headers that lie in another bucket than their own
-  uint64_t index_bytes = 0;  // segments of buckets
-  uint64_t heap_bytes = 0;   // pages the heap holds
+  uint64_t borrowed_places = 0;  // items and overflow headers in the space of other buckets
+  uint64_t index_bytes = 0;      // segments of buckets
+  uint64_t heap_bytes = 0;       // pages the heap holds
   uint64_t heap_used_bytes = 0;  // of these, in items and overflow headers
   uint64_t puts = 0, deletes = 0, overwrites_in_place = 0, overwrites_moved = 0, splits = 0,
            merges = 0, no_space = 0;

@@ -1,4 +1,5 @@
 // The sweep: memory of items whose time has come is back without anybody asking for them.
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
@@ -54,6 +55,28 @@ TEST_CASE("Shard: the memory of lapsed items is back within two seconds, and onl
   CHECK(store.shard().stats().expiring_items == 0);
   for (const auto& [key, expiry_us] : expiry_of)
     CHECK(store.Get(key).has_value() == (expiry_us == 0));
+}
+
+TEST_CASE("Shard: an item whose expiry has a flipped bit is damaged, and not lapsed") {
+  constexpr uint64_t kBit = uint64_t{1} << 60;
+  TestStore store;
+  Shard& shard = store.shard();
+  const StoreResult put = store.Put("key", "value", With(kBit + 1));
+  REQUIRE(put.status == StoreStatus::kOk);
+  std::byte* const expiry = store.region().At(LocationOf(put.slot)) + kLongItemHeaderBytes;
+  const uint64_t flipped = 1;
+  std::memcpy(expiry, &flipped, sizeof(flipped));
+  ItemView item;
+  Slot slot;
+  CHECK(shard.Find("key", store.Hash("key"), item, slot) == StoreStatus::kDamaged);
+  for (int second = 0; second < 10; ++second) {
+    store.clock().AdvanceMs(1000);
+    WorkUntilDone(store);
+  }
+  CHECK(shard.Find("key", store.Hash("key"), item, slot) == StoreStatus::kDamaged);
+  CHECK(shard.stats().expired_items == 0);
+  CHECK(store.Delete("key").status == StoreStatus::kOk);
+  CHECK(shard.Find("key", store.Hash("key"), item, slot) == StoreStatus::kNotFound);
 }
 
 TEST_CASE("Shard: a shard without items that expire asks for no look, one with them for the next") {
