@@ -177,8 +177,12 @@ void AddServer(Invocation& run, const std::string& target, const verbs::LocalFac
   } else {
     report.AddFailed("connect", ConnectFailure(target, statistics.status()));
   }
-  bundle.Add("doctor", FormatReport(OutputFormat::kSimple, report));
-  const std::string why(statistics.status().message());
+  // What is wrong with a key is told with its name.
+  const auto hide = [&](std::string_view text) {
+    return WithoutWords(text, {run.flags().Text("key_file"), run.flags().Text("key_name")});
+  };
+  bundle.Add("doctor", hide(FormatReport(OutputFormat::kSimple, report)));
+  const std::string why = hide(std::string(statistics.status().message()));
   if (statistics.ok()) {
     std::vector<std::pair<std::string, std::string>> shown;
     for (const auto& [name, value] : *statistics) shown.emplace_back(OneLine(name), OneLine(value));
@@ -198,9 +202,9 @@ void AddServer(Invocation& run, const std::string& target, const verbs::LocalFac
   const PerfDiagnosis diagnosis = DiagnosePerf(run, target, /*writes=*/false, perf);
   bundle.Add(
       "doctor --perf",
-      absl::StrCat(
+      hide(absl::StrCat(
           FormatReport(OutputFormat::kSimple, perf),
-          diagnosis.status.ok() ? "" : absl::StrCat("ended early: ", diagnosis.status.message())));
+          diagnosis.status.ok() ? "" : absl::StrCat("ended early: ", diagnosis.status.message()))));
 }
 
 Bundle Collect(Invocation& run) {

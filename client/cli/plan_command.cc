@@ -106,6 +106,14 @@ Lines Numbers(const Plan& plan) {
           {"reads_per_get", absl::StrFormat("%.3f", c.reads_per_get)}};
 }
 
+// What kvd takes without --max_value.
+constexpr uint64_t kMaxValueBytes = 64 * kMiB;
+
+std::string MaxValueFlag(uint64_t largest_value_bytes) {
+  if (largest_value_bytes <= kMaxValueBytes) return "";
+  return absl::StrCat(" --max_value=", (largest_value_bytes + kMiB - 1) / kMiB, "m");
+}
+
 std::string MemoryFlag(uint64_t bytes) { return absl::StrCat("--memory=", bytes / kMiB, "m"); }
 
 Lines Words(const Plan& plan) {
@@ -116,8 +124,9 @@ Lines Words(const Plan& plan) {
       {"items",
        absl::StrCat(plan.needs.items, ", ", FormatBytes(static_cast<uint64_t>(c.user_bytes)),
                     " of keys and values")},
-      {"memory", absl::StrFormat("%s: kvd %s; %.0f %% of it keys and values",
-                                 FormatBytes(c.memory_bytes), memory, share)},
+      {"memory",
+       absl::StrFormat("%s: kvd %s%s; %.0f %% of it keys and values", FormatBytes(c.memory_bytes),
+                       memory, MaxValueFlag(c.largest_value_bytes), share)},
       {"index", FormatBytes(c.index_bytes)},
       {"heap", absl::StrCat(FormatBytes(c.heap_bytes), ", items that do not lie in their bucket")},
       {"hugepages", absl::StrCat(c.memory_bytes / kHugepageBytes, " of 2 MiB: kvd-hugepages ",

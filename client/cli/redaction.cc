@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/command.h"
@@ -68,6 +69,24 @@ std::string RedactedEnvironment(const std::function<const char*(const char*)>& e
   for (const Flag& flag : GlobalFlags()) show(flag);
   for (const Command* command : AllCommands()) {
     for (const Flag& flag : command->flags) show(flag);
+  }
+  return shown;
+}
+
+std::string WithoutWords(std::string_view text, std::vector<std::string> words) {
+  const auto is_of_word = [](char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); };
+  // The longest first, as one may be part of another.
+  std::sort(words.begin(), words.end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  std::string shown(text);
+  for (const std::string& word : words) {
+    for (size_t at = 0; !word.empty() && (at = shown.find(word, at)) != std::string::npos;) {
+      const size_t end = at + word.size();
+      const bool alone = (at == 0 || !is_of_word(shown[at - 1])) &&
+                         (end == shown.size() || !is_of_word(shown[end]));
+      if (alone) shown.replace(at, word.size(), "(not shown)");
+      at = alone ? at + 1 : end;
+    }
   }
   return shown;
 }

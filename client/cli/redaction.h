@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvd::cli {
 
@@ -14,6 +15,9 @@ std::string RedactedCommandLine(std::string_view nul_separated);
 // "KVCLI_SERVER=..." a line, of those variables of kvcli's flags that are set. Of those that may
 // name keys, of clients or of items, or files, the name alone: "KVCLI_KEY_FILE is set".
 std::string RedactedEnvironment(const std::function<const char*(const char*)>& environment);
+
+// The text without these words, wherever they stand by themselves: "(not shown)" instead.
+std::string WithoutWords(std::string_view text, std::vector<std::string> words);
 
 // The line of /proc/PID/mountinfo for the file system that `path`, an absolute one, is on; empty if
 // there is none.

@@ -181,8 +181,8 @@ void AppendWhatItDoes(const Facts& facts, std::string& screen) {
       .Add("pollers ", facts.Number("pollers"))
       .Add("--poll=", facts.Text("poll_mode"))
       .Add("slept ", facts.Number("poller_sleeps"), " times")
-      .Add("stalled ", facts.Number("poller_stalls"), " times, ")
-      .Add("", Seconds(facts.Number("poller_stalled_us")))
+      .Add("stalled ", facts.Number("poller_stalls"), " times")
+      .Add("for ", Seconds(facts.Number("poller_stalled_us")))
       .AppendTo(screen);
   Line("rdma")
       .Add("", facts.Text("rdma_device"))

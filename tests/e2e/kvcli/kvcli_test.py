@@ -634,6 +634,14 @@ def bundle():
             check(private not in stopped, "the bundle tells", private)
         sections = re.findall(r"^== (.*) ==$", stopped, re.MULTILINE)
         check_equal(sections, re.findall(r"^== (.*) ==$", text, re.MULTILINE))
+        # Neither does what is wrong with a key name it.
+        for wrong, mode in (({"KVCLI_KEY_NAME": "othername"}, 0o600), ({}, 0o640)):
+            os.chmod(keys, mode)
+            told = kvcli.ok("bundle", "-", "--deadline=1s", **environment, **wrong).decode()
+            check("(not shown)" in told, told)
+            for private in (secret, keys, "bundle.keys", "othername", "keyname"):
+                check(private not in told, "the bundle tells", private)
+        os.chmod(keys, 0o600)
         server.stop()
         # What cannot be had is said, and the rest is there.
         gone = kvcli.ok("bundle", "-", "--deadline=1s", "--perf").decode()

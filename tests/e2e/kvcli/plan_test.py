@@ -53,6 +53,14 @@ def of_64_bytes():
     check_fits(400_000, lambda: 64, "64")
 
 
+def of_long_values():
+    """kvcli plan: a kvd for values that are longer than it takes by itself is told so"""
+    for size, flag in (("64m", ""), ("100m", " --max_value=100m"), ("64m..65m", " --max_value=65m")):
+        said = Kvcli(KVCLI, "").ok("plan", "--items=3", f"--value_size={size}").decode()
+        check(("--max_value" in said) == (flag != ""), said)
+        check(flag in said, size, said)
+
+
 def of_1_kb():
     """kvcli plan: 1 KB values: likewise"""
     check_fits(60_000, lambda: 1000, "1000")
@@ -114,4 +122,4 @@ def refused():
 
 
 if __name__ == "__main__":
-    run_cases([of_64_bytes, of_1_kb, of_4_kib, of_100_kb, of_a_mix, with_pollers, growth, for_people, refused])
+    run_cases([of_long_values, of_64_bytes, of_1_kb, of_4_kib, of_100_kb, of_a_mix, with_pollers, growth, for_people, refused])

@@ -48,6 +48,14 @@ TEST_CASE("Redaction: of the environment, how to connect; of the rest that it is
   }
 }
 
+TEST_CASE("Redaction: words that stand by themselves are left out of a text, and no others") {
+  CHECK(WithoutWords("the key file /k/app.keys has no key 'app', name another; apple",
+                     {"app", "/k/app.keys", ""}) ==
+        "the key file (not shown) has no key '(not shown)', name another; apple");
+  CHECK(WithoutWords("app", {"app"}) == "(not shown)");
+  CHECK(WithoutWords("", {"app"}).empty());
+}
+
 TEST_CASE("Redaction: the mount that a path is on is the longest, and the last of two") {
   const std::string mounts =
       "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"

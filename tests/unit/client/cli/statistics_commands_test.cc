@@ -181,6 +181,7 @@ TEST_CASE("stat: a full kvd's screen is 24 lines at most") {
   const std::string screen = RunCli(server, {"stat"}, {.out_is_terminal = true}).out;
   CHECK(std::count(screen.begin(), screen.end(), '\n') <= 24);
   CHECK(std::count(screen.begin(), screen.end(), '\n') > 15);
+  CHECK_THAT(screen, !Catch::Contains(", ,"));
 }
 
 TEST_CASE("--stat: a line for each interval, with rates since the one before") {
