@@ -269,7 +269,7 @@ const std::vector<Flag>& Flags() {
        "0: no limit but its credits",
        "0", [](KvdOptions& o, const std::string& v) { return SetBytes(v, o.max_pull_bytes); }},
       {"idle_timeout", 0, "SECONDS",
-       "ends sessions that have sent nothing for so long; reading is not sending; 0: never", "0",
+       "ends sessions that have sent nothing for so long, as those that read little; 0: never", "0",
        [](KvdOptions& o, const std::string& v) {
          return SetNumber(v, 0, 31'536'000, o.idle_timeout_s);
        }},
