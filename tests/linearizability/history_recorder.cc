@@ -8,11 +8,16 @@
 // interleave.
 #include <gflags/gflags.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/base/clock.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/jumping_clock.h"
@@ -25,6 +30,9 @@ DEFINE_uint64(ops, 100'000, "operations in a round");
 DEFINE_uint64(rounds, 1,
               "rounds, each with a kvd of its own; ends after the first that is wrong, not after "
               "one that is undecided");
+DEFINE_string(until, "",
+              "NAME:COUNT,...: the last round is the one after which all these counts, summed up "
+              "over rounds, are there, however many --rounds are left");
 DEFINE_uint64(steps_max, kvd::test::CheckOptions().steps_max,
               "steps of the check of a key, after which it is undecided");
 DEFINE_double(seconds, 0, "begin rounds for so long, however many");
@@ -87,35 +95,62 @@ RecordingOptions OptionsOfRound(uint64_t round) {
   return options;
 }
 
-void Print(const Recording& recording, const CheckResult& result, uint64_t seed, double recording_s,
-           double checking_s) {
+using Counts = std::map<std::string, uint64_t>;
+
+void AddCounts(const Recording& recording, const CheckResult& result, Counts& counts) {
   const RecordingBoard& board = recording.board();
   const RecordingFaults& faults = recording.faults();
-  std::printf("seed %lu\noperations %lu\nkeys %lu\nunknown %lu\nsteps %lu\n", seed,
-              result.operations, result.keys, result.unknown, result.steps);
-  std::printf("torn_reads %lu\nmoved_items %lu\nredirects %lu\nconfirmations %lu\n",
-              board.torn_reads.load(), board.moved_items.load(), board.redirects.load(),
-              board.confirmations.load());
-  std::printf("location_hits %lu\nstale_locations %lu\ngets_by_request %lu\n",
-              board.location_hits.load(), board.stale_locations.load(),
-              board.gets_by_request.load());
-  std::printf("scans %lu\n", board.scans.load());
-  std::printf("expired_items %lu\nevicted_items %lu\n", board.expired_items, board.evicted_items);
-  std::printf("merges %lu\nindex_bytes_given_back %lu\n", board.merges,
-              board.index_bytes_given_back);
-  std::printf("client_kills %lu\nclient_stops %lu\nkvd_stops %lu\nkvd_kills %lu\nclock_jumps %lu\n",
-              faults.client_kills, faults.client_stops, faults.kvd_stops, faults.kvd_kills,
-              faults.clock_jumps);
-  std::printf("reconnects %lu\nlongest_over_deadline_ms %lu\n", board.reconnects.load(),
-              board.longest_over_deadline_ns.load() / 1'000'000);
-  std::printf("wrong_keys %lu\nundecided_keys %lu\n", result.violations, result.undecided);
-  std::printf("recording_s %.2f\nchecking_s %.2f\n", recording_s, checking_s);
-  std::fflush(stdout);
+  const std::pair<const char*, uint64_t> counted[] = {
+      {"operations", result.operations},
+      {"keys", result.keys},
+      {"unknown", result.unknown},
+      {"steps", result.steps},
+      {"torn_reads", board.torn_reads.load()},
+      {"moved_items", board.moved_items.load()},
+      {"redirects", board.redirects.load()},
+      {"confirmations", board.confirmations.load()},
+      {"location_hits", board.location_hits.load()},
+      {"stale_locations", board.stale_locations.load()},
+      {"gets_by_request", board.gets_by_request.load()},
+      {"scans", board.scans.load()},
+      {"expired_items", board.expired_items},
+      {"evicted_items", board.evicted_items},
+      {"merges", board.merges},
+      {"index_bytes_given_back", board.index_bytes_given_back},
+      {"client_kills", faults.client_kills},
+      {"client_stops", faults.client_stops},
+      {"kvd_stops", faults.kvd_stops},
+      {"kvd_kills", faults.kvd_kills},
+      {"clock_jumps", faults.clock_jumps},
+      {"reconnects", board.reconnects.load()},
+      {"longest_over_deadline_ms", board.longest_over_deadline_ns.load() / 1'000'000},
+      {"wrong_keys", result.violations},
+      {"undecided_keys", result.undecided}};
+  for (const auto& [name, count] : counted) {
+    std::printf("%s %lu\n", name, count);
+    counts[name] += count;
+  }
+}
+
+// False: not in the form of --until.
+bool ParseCounts(const std::string& text, Counts& counts) {
+  for (const absl::string_view part : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> named = absl::StrSplit(part, ':');
+    if (named.first.empty() || !absl::SimpleAtoi(named.second, &counts[named.first])) return false;
+  }
+  return true;
+}
+
+bool AllThere(const Counts& wanted, const Counts& counts) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& one) {
+    const auto found = counts.find(one.first);
+    return found != counts.end() && found->second >= one.second;
+  });
 }
 
 double Seconds() { return static_cast<double>(RealClock::Get().NowMonotonicNs()) * 1e-9; }
 
-int Round(uint64_t round) {
+int Round(uint64_t round, Counts& counts) {
   std::unique_ptr<JumpingClock> clock;
   RecordingOptions options = OptionsOfRound(round);
   if (options.clock_jumps != 0) {
@@ -136,7 +171,10 @@ int Round(uint64_t round) {
   check.rules.readers_differ = FLAGS_readers_differ;
   check.rules.expiry_error_ns = FLAGS_expiry_error_ms * 1'000'000;
   const CheckResult result = CheckHistory(recording->History(), check);
-  Print(*recording, result, options.seed, recorded - began, Seconds() - recorded);
+  std::printf("seed %lu\n", options.seed);
+  AddCounts(*recording, result, counts);
+  std::printf("recording_s %.2f\nchecking_s %.2f\n", recorded - began, Seconds() - recorded);
+  std::fflush(stdout);
   for (const std::string& report : result.reports) std::fprintf(stderr, "%s", report.c_str());
   if (result.verdict == Verdict::kViolation) return kViolation;
   if (!status.ok()) {
@@ -146,12 +184,16 @@ int Round(uint64_t round) {
   return result.verdict == Verdict::kUndecided ? kUndecided : kLinearizable;
 }
 
-int Main() {
+int Main(const Counts& wanted) {
+  Counts counts;
   const double end = Seconds() + FLAGS_seconds;
   int result = kLinearizable;
   for (uint64_t round = 0; round < FLAGS_rounds || Seconds() < end; ++round) {
-    const int exit_status = Round(round);
-    if (exit_status == kLinearizable) continue;
+    const int exit_status = Round(round, counts);
+    if (exit_status == kLinearizable) {
+      if (!wanted.empty() && AllThere(wanted, counts)) break;
+      continue;
+    }
     std::fprintf(stderr, "history_recorder: round %lu; repeat it with --seed=%lu --rounds=1\n",
                  round + 1, FLAGS_seed + round);
     if (exit_status != kUndecided) return exit_status;
@@ -170,6 +212,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "history_recorder: --kvd, 1 operation, 8 hot keys, 1 to 64 clients\n");
     return 1;
   }
+  kvd::test::Counts wanted;
+  if (!kvd::test::ParseCounts(FLAGS_until, wanted)) {
+    std::fprintf(stderr, "history_recorder: --until=%s: NAME:COUNT,... is wanted\n",
+                 FLAGS_until.c_str());
+    return 1;
+  }
   if (FLAGS_clock_jumps != 0) kvd::test::JumpingClock::TakePartIn(FLAGS_clock_library, argv);
-  return kvd::test::Main();
+  return kvd::test::Main(wanted);
 }

@@ -31,8 +31,9 @@ TEST_CASE("RDMA history: many clients on few keys") {
 }
 
 TEST_CASE("RDMA history: clients are killed and stopped") {
-  const Recorded recorded =
-      RunRecorder("RECORDER", "KVD", OverRdma("--ops=8000 --client_kills=6 --client_stops=4"));
+  const Recorded recorded = RunRecorder("RECORDER", "KVD",
+                                        OverRdma("--ops=8000 --client_kills=6 --client_stops=4 "
+                                                 "--rounds=10 --until=unknown:1"));
   RequireLinearizable(recorded);
   REQUIRE(recorded.counts.at("unknown") > 0);
 }
@@ -43,7 +44,9 @@ TEST_CASE("RDMA history: kvd is killed and started anew") {
 
 TEST_CASE("RDMA history: items are evicted") {
   const Recorded recorded =
-      RunRecorder("RECORDER", "KVD", OverRdma("--ops=12000 --memory=4m --evict --clients=2 --fillers=3"));
+      RunRecorder("RECORDER", "KVD",
+                  OverRdma("--ops=12000 --memory=4m --evict --clients=2 "
+                           "--fillers=3 --rounds=10 --until=evicted_items:1"));
   RequireLinearizable(recorded);
   REQUIRE(recorded.counts.at("evicted_items") > 0);
 }

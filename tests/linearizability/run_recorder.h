@@ -1,4 +1,5 @@
-// Runs history_recorder, as a test does.
+// Runs history_recorder, or another program that prints what it counted in the same way, as a test
+// does.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +9,8 @@
 namespace kvd::test {
 
 struct Recorded {
-  int exit_status = -1;                    // history_recorder.cc says what it means
-  std::map<std::string, uint64_t> counts;  // summed up over rounds
+  int exit_status = -1;                    // the program says what it means
+  std::map<std::string, uint64_t> counts;  // of lines "NAME COUNT", summed up
   std::string output;
 };
 

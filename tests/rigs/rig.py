@@ -7,7 +7,7 @@
     rig.py b --list                                 the kinds of rounds
 
 DIR is bazel-bin or a test's runfiles. A round runs one program of the tree: history_recorder (whose histories are checked
-for linearizability, and after which kvd must have back what its clients held), torn_read_hunt, or cases of a test. The seed of the rig
+for linearizability, and after which kvd must have back what its clients held), torn_read_hunt, soak, or cases of a test. The seed of the rig
 decides what each round runs, with which faults and seed; not how processes interleave.
 
 The last line of the output is a JSON object with what was counted. Exit: 0 all rounds passed, 1 one did not, 2 usage.
@@ -25,6 +25,7 @@ import time
 RECORDER = "tests/linearizability/history_recorder"
 CLOCK = "tests/linearizability/libclock_jump.so"
 HUNT = "tests/stress/torn_read_hunt"
+SOAK = "tests/rigs/soak"
 KVD = "server/kvd"
 ROUND_SECONDS_MAX = 900
 
@@ -119,8 +120,17 @@ def torn(chance, files):
         "--keys=%d" % chance.choice([4, 16, 64]), "--readers=%d" % chance.choice([2, 4])])
 
 
+def soak(chance, files):
+    command = [files + SOAK, "--kvd=" + files + KVD, "--seconds=0", "--seed=%d" % chance.randrange(1, 2**31),
+               "--clients=%d" % chance.choice([2, 4, 8])]
+    if "KVD_RDMA_ADDRESSES" in os.environ:
+        return Round("soak", command + ["--cycles=4", "--cycle_operations=2000", "--memory_mib=64",
+                                        "--rdma=" + os.environ["KVD_RDMA_ADDRESSES"].split(",")[-1]], rows=["13"])
+    return Round("soak", command + ["--cycles=4", "--cycle_operations=10000"], rows=["12", "13"])
+
+
 KINDS_B = [
-    (6, killed_kvd), (4, killed_clients), (3, stopped), (3, everything), (2, full), (2, clocks), (2, growing), (3, torn),
+    (6, killed_kvd), (4, killed_clients), (3, stopped), (3, everything), (2, full), (2, clocks), (2, growing), (3, torn), (1, soak),
     (2, case("storm", "tests/rigs/storm_test", "*", ["15"])),
     (1, case("damage", "tests/rigs/damage_test", "*", [])),
     (1, case("few descriptors", "tests/rigs/storm_test", "*descriptors*", ["15"])),
@@ -214,7 +224,7 @@ def rdma_torn(chance, files):
 
 
 KINDS_C = [
-    (4, wire), (2, rdma_killed_kvd), (2, rdma_killed_clients), (2, rdma_stopped), (2, rdma_torn), (1, flapping),
+    (4, wire), (2, rdma_killed_kvd), (2, rdma_killed_clients), (2, rdma_stopped), (2, rdma_torn), (1, flapping), (1, soak),
     (1, case("device removed", "tests/stress/rdma_link", "*device that is removed*", ["21"])),
     (1, case("clients by the hundred", "tests/stress/rdma_clients", "*", ["1", "2", "15"])),
     (1, case("queue pairs, rkeys and small limits", "tests/conformance/verbs_conformance", "Verbs: *", ["9", "10", "11", "16", "17"])),

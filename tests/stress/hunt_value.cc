@@ -10,6 +10,7 @@ namespace {
 struct Stamp {
   uint64_t key;
   uint64_t generation;
+  uint64_t bytes;
 };
 
 uint64_t BytesOf(uint64_t key, uint64_t generation) {
@@ -31,8 +32,19 @@ uint64_t BytesOf(uint64_t key, uint64_t generation) {
 std::string HuntKey(uint64_t key) { return "hunt:" + std::to_string(key); }
 
 void MakeHuntValue(uint64_t key, uint64_t generation, std::string& value) {
-  value.resize(BytesOf(key, generation));
-  const Stamp stamp{key, generation};
+  MakeStampedValue(key, generation, BytesOf(key, generation), value);
+}
+
+std::optional<uint64_t> CertifyHuntValue(uint64_t key, std::string_view value) {
+  const auto generation = CertifyStampedValue(key, value);
+  if (!generation.has_value() || IsDelete(*generation)) return std::nullopt;
+  if (BytesOf(key, *generation) != value.size()) return std::nullopt;
+  return generation;
+}
+
+void MakeStampedValue(uint64_t key, uint64_t generation, size_t bytes, std::string& value) {
+  value.resize(bytes);
+  const Stamp stamp{key, generation, bytes};
   std::memcpy(value.data(), &stamp, sizeof(stamp));
   // Every word differs from the same word of every other generation.
   Random random(generation << 20 ^ key);
@@ -44,14 +56,13 @@ void MakeHuntValue(uint64_t key, uint64_t generation, std::string& value) {
   for (; at < value.size(); ++at) value[at] = static_cast<char>(generation);
 }
 
-std::optional<uint64_t> CertifyHuntValue(uint64_t key, std::string_view value) {
+std::optional<uint64_t> CertifyStampedValue(uint64_t key, std::string_view value) {
   Stamp stamp;
   if (value.size() < sizeof(stamp)) return std::nullopt;
   std::memcpy(&stamp, value.data(), sizeof(stamp));
-  if (stamp.key != key || stamp.generation == 0 || IsDelete(stamp.generation)) return std::nullopt;
-  if (BytesOf(key, stamp.generation) != value.size()) return std::nullopt;
+  if (stamp.key != key || stamp.generation == 0 || stamp.bytes != value.size()) return std::nullopt;
   static thread_local std::string expected;
-  MakeHuntValue(key, stamp.generation, expected);
+  MakeStampedValue(key, stamp.generation, stamp.bytes, expected);
   if (expected != value) return std::nullopt;
   return stamp.generation;
 }

@@ -18,7 +18,9 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/kv_client.h"
@@ -35,6 +37,9 @@ DEFINE_uint64(seed, 1, "seed of every choice");
 DEFINE_int32(writers, 1, "writer processes");
 DEFINE_int32(readers, 2, "reader processes");
 DEFINE_uint64(keys, 32, "keys, shared out among the writers");
+DEFINE_uint64(value_bytes, 0,
+              "size of all values, at least 24; 0: of many sizes. Up to the inline limit they are "
+              "overwritten in place");
 DEFINE_string(rdma, "",
               "address of an RDMA device: kvd serves there too, and all but every fourth reader "
               "and writer use it");
@@ -94,6 +99,17 @@ std::unique_ptr<Client> ConnectOrFail(Board& board, const std::string& target,
   return *std::move(client);
 }
 
+void MakeValue(uint64_t key, uint64_t generation, std::string& value) {
+  if (FLAGS_value_bytes == 0) return MakeHuntValue(key, generation, value);
+  MakeStampedValue(key, generation, FLAGS_value_bytes, value);
+}
+
+std::optional<uint64_t> Certify(uint64_t key, std::string_view value) {
+  if (FLAGS_value_bytes == 0) return CertifyHuntValue(key, value);
+  if (value.size() != FLAGS_value_bytes) return std::nullopt;
+  return CertifyStampedValue(key, value);
+}
+
 // Writer number `writer` owns every key that has that remainder.
 void Write(Board& board, const std::string& target, int writer, Totals& totals) {
   const auto client = ConnectOrFail(board, target, {});
@@ -110,7 +126,7 @@ void Write(Board& board, const std::string& target, int writer, Totals& totals) 
       score.issued.store(generation);
       status = client->Delete(HuntKey(key));
     } else {
-      MakeHuntValue(key, generation, value);
+      MakeValue(key, generation, value);
       score.issued.store(generation);
       status = client->Put(HuntKey(key), value).status();
     }
@@ -129,7 +145,7 @@ void Check(Board& board, uint64_t key, const absl::Status& status, const std::st
     return;
   }
   if (!status.ok()) Fail(board, "read", status);
-  const auto generation = CertifyHuntValue(key, value);
+  const auto generation = Certify(key, value);
   if (!generation.has_value()) {
     Violation(board, "torn value", key, 0, from, to);
   } else if (*generation < from || *generation > to) {
@@ -265,8 +281,10 @@ int Main() {
 int main(int argc, char** argv) {
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   if (FLAGS_keys == 0 || FLAGS_keys > kvd::test::kKeysMax || FLAGS_writers < 1 ||
-      FLAGS_readers < 1 || FLAGS_writers + FLAGS_readers > kvd::test::kProcessesMax) {
-    std::fprintf(stderr, "torn_read_hunt: 1 to 4096 keys, 1 to 64 processes\n");
+      FLAGS_readers < 1 || (FLAGS_value_bytes != 0 && FLAGS_value_bytes < 24) ||
+      FLAGS_writers + FLAGS_readers > kvd::test::kProcessesMax) {
+    std::fprintf(stderr,
+                 "torn_read_hunt: 1 to 4096 keys, 1 to 64 processes; values of 24 bytes or more\n");
     return 1;
   }
   return kvd::test::Main();
