@@ -83,9 +83,9 @@ class Adversary {
         slot = PackSlot(SlotTag(region_.Hash(wanted)), random_.Uniform(5000), RandomPlace());
     }
     if (random_.OneIn(2)) {
-      header.link = PackLink(static_cast<uint32_t>(random_.Uniform(256)),
-                             random_.OneIn(2) ? RandomPlace() : read.offset,
-                             random_.Next() & 0xffff);
+      header.link =
+          PackLink(static_cast<uint32_t>(random_.Uniform(256)),
+                   random_.OneIn(2) ? RandomPlace() : read.offset, random_.Next() & 0xffff);
     }
     const bool chained = read.into == GetMachine::Into::kScratch;
     const auto bucket = static_cast<uint32_t>(random_.Uniform(region_.bucket_count(0)));
