@@ -132,7 +132,8 @@ std::vector<AdminSession> KvdServer::AdminSessions() const {
                     .writes = counters.writes.get(),
                     .received_bytes = counters.received_bytes.get(),
                     .sent_bytes = counters.sent_bytes.get(),
-                    .reported = counters.reported()});
+                    .reported = counters.reported(),
+                    .disbelieved_reports = counters.disbelieved_reports()});
   }
   return rows;
 }

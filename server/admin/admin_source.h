@@ -25,6 +25,7 @@ struct AdminSession {
   uint64_t received_bytes = 0;
   uint64_t sent_bytes = 0;
   ReportedCounts reported = {};  // what it says that it read
+  uint64_t disbelieved_reports = 0;
 };
 
 // A request that took long, and how many were late with it.

@@ -52,6 +52,7 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
     for (size_t i = 0; i < kReportedCounts; ++i) {
       row[std::string(kReportedNames[i])] = Exactly(reported[i]);
     }
+    row["reported_disbelieved"] = session.disbelieved_reports;
     rows.push_back(std::move(row));
   }
   Json slow = Json::array();
@@ -75,7 +76,8 @@ std::string StatusJson(const StatisticList& statistics, const std::vector<AdminS
   const Json status{{"statistics", std::move(values)},
                     {"sessions", std::move(rows)},
                     {"slow_requests", std::move(slow)}};
-  return status.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  // In ASCII: what names hold does nothing to a terminal that it is printed on.
+  return status.dump(2, ' ', true, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace kvd

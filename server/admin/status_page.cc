@@ -129,7 +129,7 @@ std::string Reported(const std::vector<AdminSession>& sessions) {
            "<th class=\"n\">READ errors</th>",
            rows),
       "<p>kvd does not see what clients read by themselves: they tell of it every few seconds, and "
-      "nobody checks it.</p>\n");
+      "kvd checks no more of it than that it can be.</p>\n");
 }
 
 std::string Sessions(const std::vector<AdminSession>& sessions) {

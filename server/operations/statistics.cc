@@ -256,6 +256,11 @@ void AddRequests(std::span<const RequestCounters* const> pollers, StatisticList&
   ReportedCounts reported{};
   for (const RequestCounters* counters : pollers) reported = reported + counters->reported.get();
   AddReported(reported, list);
+  list.Counter("reported_disbelieved",
+               sum([](const RequestCounters& c) -> auto& { return c.disbelieved_reports; }),
+               {.name = "kvd_client_disbelieved_reports_total",
+                .help = "Reports of clients that said more than a client can do: nothing of them "
+                        "is counted."});
   list.Counter("sampled_hits",
                sum([](const RequestCounters& c) -> auto& { return c.sampled_hits; }),
                {.name = "kvd_client_sampled_hits_total",

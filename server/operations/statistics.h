@@ -48,9 +48,10 @@ struct RequestCounters {
   RequestCounter requests[kOpcodes];  // by Opcode; [0] is not used
   RequestCounter malformed;           // frames that broke the format
   RequestCounter pulled_bytes;
-  RequestCounter sampled_hits;    // of HITS: keys that clients say they read
-  ReportedSums reported;          // of HITS as well
-  RequestCounter forwarded;       // requests that another poller executed
+  RequestCounter sampled_hits;  // of HITS: keys that clients say they read
+  ReportedSums reported;        // of HITS as well
+  RequestCounter disbelieved_reports;
+  RequestCounter forwarded;  // requests that another poller executed
   RequestCounter sleeps;
   // Of times in which it was awake and had no processor.
   RequestCounter stalls;

@@ -27,7 +27,10 @@ void Poller::ExecuteHits(const Decoded& decoded) {
     return Answer(decoded.channel, decoded.session,
                   AnswerError(decoded.request.header, ReplyStatus::kUnsupported, error), index_);
   }
-  counters_.reported.Add(decoded.session->counters.Note(report.counts));
+  SessionCounters& counters = decoded.session->counters;
+  const uint64_t disbelieved = counters.disbelieved_reports();
+  counters_.reported.Add(counters.Note(report.counts, taken_ns_));
+  counters_.disbelieved_reports.Add(counters.disbelieved_reports() - disbelieved);
   Answer(decoded.channel, decoded.session, AnswerHits(decoded.request, shard_.evicts()), index_);
   if (shard_.evicts()) PassOn(report.hashes);
 }

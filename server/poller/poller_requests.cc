@@ -15,7 +15,7 @@ namespace kvd {
 void Poller::Handle(const ServerEvent& event) {
   switch (event.kind) {
     case ServerEvent::Kind::kOpened:
-      sessions_.Open(event.channel, event);
+      sessions_.Open(event.channel, event, taken_ns_);
       options_.session_begins(event.session_id, sessions_.CountersOf(event.channel));
       if (operations_.replies().clients() >= sweep_at_clients_) ForgetClients();
       options_.log(absl::StrCat("session ", event.session_id, ": ",

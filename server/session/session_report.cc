@@ -88,6 +88,7 @@ void AppendCounters(const SessionCounters& counters, std::string& text) {
   for (size_t i = 0; i < kReportedCounts; ++i) {
     absl::StrAppend(&text, " ", ToAbsl(kReportedNames[i]), "=", reported[i]);
   }
+  absl::StrAppend(&text, " reported_disbelieved=", counters.disbelieved_reports());
 }
 
 }  // namespace

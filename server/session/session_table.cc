@@ -33,11 +33,12 @@ std::string NameOf(const ServerSession& session, const ServerEvent& opened) {
 
 }  // namespace
 
-void SessionTable::Open(ChannelId channel, const ServerEvent& opened) {
+void SessionTable::Open(ChannelId channel, const ServerEvent& opened, int64_t now_ns) {
   auto session = std::make_shared<ServerSession>();
   session->session_id = opened.session_id;
   if (opened.hello != nullptr) session->client_id = opened.hello->client_id;
   session->role = opened.role;
+  session->counters.Begin(now_ns);
   session->client_name = ClientNameOf(opened);
   session->name = NameOf(*session, opened);
   found_ = nullptr;

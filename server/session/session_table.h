@@ -33,9 +33,9 @@ struct ServerSession {
   // When it was last looked at whether it is idle. At first none: between its beginning and the
   // first look there may be no time at all.
   uint64_t requests_looked_at = ~uint64_t{0};
-  uint32_t looks_in_vain = 0;       // since it had sent something
-  uint64_t pull_bytes = 0;          // on their way
-  bool ending = false;              // being closed for what it sent: nothing more of it is executed
+  uint32_t looks_in_vain = 0;  // since it had sent something
+  uint64_t pull_bytes = 0;     // on their way
+  bool ending = false;         // being closed for what it sent: nothing more of it is executed
   std::optional<HeldItem> held;
   // The statistics, or whatever else the client reads in parts, as it was when it began to, so that
   // all parts belong together.
@@ -49,7 +49,7 @@ class SessionTable {
   static constexpr int64_t kLeaseNs = 10'000'000'000;
   static int64_t LeaseNs(Slot slot);
 
-  void Open(ChannelId channel, const ServerEvent& opened);
+  void Open(ChannelId channel, const ServerEvent& opened, int64_t now_ns);
 
   // Of a session that is there. They outlive it for as long as somebody keeps them.
   std::shared_ptr<const SessionCounters> CountersOf(ChannelId channel) const;

@@ -25,7 +25,17 @@ std::vector<SessionFacts> SomeSessions() {
   counters->writes.Add(20);
   counters->received_bytes.Add(4000);
   counters->sent_bytes.Add(3000);
-  counters->Note({1, 2, 3, 4, 5, 6, 7, 8, 9});
+  counters->Note({1, 2, 3, 4, 5, 6, 7, 8, 9}, 0);
+  counters->Note({.gets = UINT64_MAX,
+                  .hits = 0,
+                  .misses = 0,
+                  .reads = 0,
+                  .read_bytes = 0,
+                  .torn_reads = 0,
+                  .retries = 0,
+                  .fallbacks = 0,
+                  .read_errors = 0},
+                 0);
   sessions[0].counters = counters;
   sessions[1] = sessions[0];
   sessions[1].session_id = 8;
@@ -105,13 +115,14 @@ TEST_CASE("Sessions meant: a name that is another one's number or key ends nobod
 
 TEST_CASE("Sessions described: a line each, of words, whatever a client calls itself") {
   const std::string text = DescribeSessions(SomeSessions());
-  CHECK_THAT(text, Catch::Contains("session=7 client=0000000000000abc name=loader transport=rdma "
-                                   "address=10.0.0.1:4711 key=app role=read since_unix_us=0 "
-                                   "credits=16 requests=30 writes=20 received_bytes=4000 "
-                                   "sent_bytes=3000 reported_gets=1 reported_hits=2 "
-                                   "reported_misses=3 reported_reads=4 reported_read_bytes=5 "
-                                   "reported_torn_reads=6 reported_retries=7 "
-                                   "reported_fallbacks=8 reported_read_errors=9\n"));
+  CHECK_THAT(text, Catch::Contains(
+                       "session=7 client=0000000000000abc name=loader transport=rdma "
+                       "address=10.0.0.1:4711 key=app role=read since_unix_us=0 "
+                       "credits=16 requests=30 writes=20 received_bytes=4000 "
+                       "sent_bytes=3000 reported_gets=1 reported_hits=2 "
+                       "reported_misses=3 reported_reads=4 reported_read_bytes=5 "
+                       "reported_torn_reads=6 reported_retries=7 "
+                       "reported_fallbacks=8 reported_read_errors=9 reported_disbelieved=1\n"));
   CHECK_THAT(text, Catch::Contains("name=a?b?? transport=shm address=/run/kvd.sock pid=42 uid=1000 "
                                    "key=- role=admin since_unix_us=0 credits=0 requests=0 "));
   CHECK(std::count(text.begin(), text.end(), '\n') == 3);

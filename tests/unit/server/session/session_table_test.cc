@@ -27,16 +27,16 @@ TEST_CASE("Sessions: a client's name gets into the log only as far as it is harm
   PeerIdentity peer;
   peer.pid = 12;
   peer.uid = 34;
-  table.Open(ChannelId{1}, Opened(1, &hello, &peer));
+  table.Open(ChannelId{1}, Opened(1, &hello, &peer), 0);
   CHECK(table.Find(ChannelId{1})->name == "a?b?[31m (pid 12, uid 34)");
   std::memset(hello.name, 'x', sizeof(hello.name));  // no NUL at the end
-  table.Open(ChannelId{2}, Opened(2, &hello));
+  table.Open(ChannelId{2}, Opened(2, &hello), 0);
   CHECK(table.Find(ChannelId{2})->name == std::string(24, 'x'));
 }
 
 TEST_CASE("Sessions: a session holds one item; a new one replaces it and the old one comes back") {
   SessionTable table;
-  table.Open(ChannelId{1}, Opened(1));
+  table.Open(ChannelId{1}, Opened(1), 0);
   CHECK_FALSE(table.Hold(ChannelId{1}, 0, 100, 0).has_value());
   const auto before = table.Hold(ChannelId{1}, 1, 200, 0);
   REQUIRE(before.has_value());
@@ -52,7 +52,7 @@ TEST_CASE("Sessions: a session holds one item; a new one replaces it and the old
 TEST_CASE("Sessions: leases end in their order, and with the session") {
   SessionTable table;
   for (uint64_t i = 1; i <= 3; ++i) {
-    table.Open(ChannelId{i}, Opened(i));
+    table.Open(ChannelId{i}, Opened(i), 0);
     table.Hold(ChannelId{i}, 0, i, static_cast<int64_t>(i) * 1000);
   }
   CHECK(table.next_lease_end_ns() == SessionTable::kLeaseNs + 1000);
@@ -71,7 +71,7 @@ TEST_CASE("Sessions: leases end in their order, and with the session") {
 
 TEST_CASE("Sessions: the lease of a long item is longer, and does not hold up others") {
   SessionTable table;
-  for (uint64_t i = 1; i <= 3; ++i) table.Open(ChannelId{i}, Opened(i));
+  for (uint64_t i = 1; i <= 3; ++i) table.Open(ChannelId{i}, Opened(i), 0);
   const Slot long_item = PackSlot(0, uint64_t{1} << 30, RegionOffset{1 << 20});
   table.Hold(ChannelId{1}, 0, long_item, 1000);
   table.Hold(ChannelId{2}, 0, 2, 2000);
