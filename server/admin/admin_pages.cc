@@ -1,9 +1,14 @@
 #include "server/admin/admin_pages.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "common/base/string_view.h"
 #include "server/admin/metrics_text.h"
 #include "server/admin/status_json.h"
 
@@ -23,11 +28,26 @@ bool NeedsServing(std::string_view path) {
          std::end(kPathsServing);
 }
 
+bool IsAddress(int family, std::string_view text) {
+  in6_addr bytes{};
+  return inet_pton(family, std::string(text).c_str(), &bytes) == 1;
+}
+
 // "localhost", or an address, with or without a port: nothing that a name server could answer for.
+// Or nothing, as before HTTP/1.1.
 bool IsThisHost(std::string_view host) {
-  if (!host.empty() && host.front() == '[') return true;
-  host = host.substr(0, host.find(':'));
-  return host == "localhost" || host.find_first_not_of("0123456789.") == host.npos;
+  if (host.empty()) return true;
+  const bool in_brackets = host.front() == '[';
+  const size_t end = in_brackets ? host.find(']') : host.find(':');
+  if (in_brackets && end == host.npos) return false;
+  const std::string_view name = in_brackets ? host.substr(1, end - 1) : host.substr(0, end);
+  std::string_view port = end == host.npos ? std::string_view() : host.substr(end);
+  if (in_brackets) port.remove_prefix(1);
+  if (!port.empty() &&
+      (port.front() != ':' || port.find_first_not_of("0123456789", 1) != port.npos))
+    return false;
+  if (in_brackets) return IsAddress(AF_INET6, name);
+  return absl::EqualsIgnoreCase(ToAbsl(name), "localhost") || IsAddress(AF_INET, name);
 }
 
 // /metrics also answers while kvd does not serve, with this alone: a monitor tells one that has not

@@ -52,10 +52,15 @@ th.chart, td.chart { width: 40%; min-width: 12em; }
 }
 
 // Takes the page anew every two seconds and puts it in the place of what is shown, without moving
-// what the reader looks at; says so while kvd does not answer.
+// what the reader looks at, scrolled aside or has the focus on; says so while kvd does not answer.
 std::string_view StatusScript() {
   return R"("use strict";
 let answered = Date.now(), times = 0;
+// What makes a link, a summary or a table the same on the next page: the numbers in its heading do not.
+function about(part) {
+  const heading = part.closest("details") || part.previousElementSibling;
+  return part.getAttribute("href") || (heading && (heading.id || heading.textContent.replace(/[0-9,]+/g, "")));
+}
 async function refresh() {
   if (!document.hidden) {
     const silent = document.getElementById("silent");
@@ -67,8 +72,14 @@ async function refresh() {
         const same = now.querySelector("#" + CSS.escape(part.id));
         if (same) same.open = part.open;
       }
+      const scrolled = new Map(), focused = shown.contains(document.activeElement) && about(document.activeElement);
+      for (const part of shown.querySelectorAll(".wide")) scrolled.set(about(part), part.scrollLeft);
       document.title = page.title;
       shown.replaceWith(now);
+      for (const part of now.querySelectorAll(".wide")) part.scrollLeft = scrolled.get(about(part)) || 0;
+      for (const part of now.querySelectorAll("a, summary")) {
+        if (focused === about(part)) part.focus({preventScroll: true});
+      }
       answered = Date.now();
       silent.hidden = true;
       document.documentElement.dataset.refreshed = ++times;

@@ -25,9 +25,9 @@ Line Begin(const char* event, int64_t now_unix_us) {
   return line;
 }
 
-// What clients say is whatever bytes they like.
+// What clients say is whatever bytes they like; in ASCII none of them does anything to a terminal.
 std::string TextOf(const Line& line) {
-  return line.dump(-1, ' ', false, Line::error_handler_t::replace);
+  return line.dump(-1, ' ', true, Line::error_handler_t::replace);
 }
 
 void AddPeer(const PeerIdentity& peer, std::string_view name, Line& line) {

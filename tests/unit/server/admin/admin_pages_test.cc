@@ -1,5 +1,6 @@
 #include "server/admin/admin_pages.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -83,13 +84,14 @@ TEST_CASE(
   const auto status_of = [](AdminPages& asked, std::string_view host) {
     return asked.Answer({.method = "GET", .path = "/livez", .accept = {}, .host = host}).status;
   };
-  for (const char* host :
-       {"", "localhost", "localhost:7712", "127.0.0.1:1", "10.0.0.1", "[::1]:80"}) {
+  for (const char* host : {"", "localhost", "localhost:7712", "LocalHost:", "LOCALHOST",
+                           "127.0.0.1:1", "10.0.0.1", "[::1]", "[::1]:80", "[2001:DB8::1]:80"}) {
     CAPTURE(host);
     CHECK(status_of(pages, host) == 200);
   }
-  for (const char* host :
-       {"evil.example:7712", "localhost.evil.example", "127.0.0.1.evil.example"}) {
+  for (const char* host : {"evil.example:7712", "localhost.evil.example", "127.0.0.1.evil.example",
+                           "[evil.example", "[evil.example]", "[::1", "[::1]evil.example", "[]",
+                           "localhost:evil", "1.2.3", ":80", "::1"}) {
     CAPTURE(host);
     CHECK(status_of(pages, host) == 421);
     CHECK(status_of(open_pages, host) == 200);
@@ -97,7 +99,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Admin pages: what a client calls itself does nothing to the page and to the JSON") {
-  const std::string evil = "<script>alert('\"&')</script>\xff\n";
+  const std::string evil = "<script>alert('\"&')</script>\xff\n\x1b\x7f\xc2\x9b";
   AdminPages pages({});
   pages.SetServing(SourceOf({{.id = 7,
                               .name = evil,
@@ -122,19 +124,25 @@ TEST_CASE("Admin pages: what a client calls itself does nothing to the page and 
                                            .read_errors = 11}}}));
   const std::string page = Get(pages, "/").body;
   CHECK_THAT(page, !Catch::Contains("<script>"));
-  CHECK_THAT(page, Catch::Contains("&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
-                                   "\\xff\\x0a</td><td>shm</td><td>/run/kvd.sock</td>"));
+  CHECK_THAT(page, Catch::Contains(
+                       "&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
+                       "\\xff\\x0a\\x1b\\x7f\\xc2\\x9b</td><td>shm</td><td>/run/kvd.sock</td>"));
   CHECK_THAT(page, Catch::Contains("2001-09-09T01:46:40Z</td><td class=\"n\">16</td>"
                                    "<td class=\"n\">1,234</td><td class=\"n\">1,000</td>"
                                    "<td class=\"n\">4 MiB</td><td class=\"n\">2 KiB</td></tr>"));
-  CHECK_THAT(page, Catch::Contains("&lt;/script&gt;\\xff\\x0a</td><td class=\"n\">5,000</td>"
-                                   "<td class=\"n\">4,000</td><td class=\"n\">77</td>"
-                                   "<td class=\"n\">6,000</td><td class=\"n\">1048576 TiB</td>"
-                                   "<td class=\"n\">8</td><td class=\"n\">9</td>"
-                                   "<td class=\"n\">10</td><td class=\"n\">11</td></tr>"));
-  const auto json = nlohmann::json::parse(Get(pages, "/status.json").body);
+  CHECK_THAT(
+      page,
+      Catch::Contains("&lt;/script&gt;\\xff\\x0a\\x1b\\x7f\\xc2\\x9b</td><td class=\"n\">5,000</td>"
+                      "<td class=\"n\">4,000</td><td class=\"n\">77</td>"
+                      "<td class=\"n\">6,000</td><td class=\"n\">1048576 TiB</td>"
+                      "<td class=\"n\">8</td><td class=\"n\">9</td>"
+                      "<td class=\"n\">10</td><td class=\"n\">11</td></tr>"));
+  const std::string status = Get(pages, "/status.json").body;
+  const auto json = nlohmann::json::parse(status);
   const auto& session = json["sessions"][0];
-  CHECK(session["name"] == "<script>alert('\"&')</script>\xef\xbf\xbd\n");
+  CHECK(session["name"] == "<script>alert('\"&')</script>\xef\xbf\xbd\n\x1b\x7f\xc2\x9b");
+  CHECK(std::all_of(status.begin(), status.end(),
+                    [](char c) { return c == '\n' || (c >= ' ' && c <= '~'); }));
   CHECK(session["key"].is_null());
   CHECK(session["role"] == "read-write");
   CHECK(session["since"] == "2001-09-09T01:46:40Z");
