@@ -145,6 +145,10 @@ void Poller::Unserved(ChannelId channel) {
   endpoint_.Close(channel, absl::ResourceExhaustedError("kvd is out of memory"));
 }
 
+inline void Poller::BeginStep() {
+  taken_ns_ = step_ended_ns_ != 0 ? step_ended_ns_ : clock_.NowMonotonicNs();
+}
+
 // The replies are posted: that ends all that was answered (poller_times.cc).
 inline void Poller::EndStep() {
   step_ended_ns_ = clock_.NowMonotonicNs();
@@ -163,12 +167,14 @@ bool Poller::Step() {
   if (orders_wait_.load(std::memory_order_relaxed)) [[unlikely]]
     TakeOrders();
   const size_t count = endpoint_.Poll(events_);
-  if (count != 0) taken_ns_ = step_ended_ns_ != 0 ? step_ended_ns_ : clock_.NowMonotonicNs();
+  if (count != 0) BeginStep();
   for (const ServerEvent& event : std::span(events_).first(count)) {
     Guard(event.channel, [&] { Handle(event); });
   }
   if (batched_ != 0) ExecuteBatch();
-  const size_t mail = mailbox_.empty() ? 0 : TakeMail();
+  const bool has_mail = !mailbox_.empty();
+  if (count == 0 && has_mail) BeginStep();
+  const size_t mail = has_mail ? TakeMail() : 0;
   if (count + mail != 0) {
     endpoint_.Flush();
     EndStep();

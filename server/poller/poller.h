@@ -238,6 +238,7 @@ class Poller {
 
   // Times (poller_times.cc).
   static bool MayTakeLong(const RequestView& request);
+  void BeginStep();
   void EndStep();
   void NoteLate(int64_t batch_ns);
   int64_t NoteStall(int64_t stalled_ns);
@@ -285,7 +286,7 @@ class Poller {
   std::array<ServerEvent, kBatchMax> events_;
   std::array<Decoded, kBatchMax> batch_;
   size_t batched_ = 0;
-  int64_t taken_ns_ = 0;       // when this step's requests were taken
+  int64_t taken_ns_ = 0;       // when this step's requests, or its mail, were taken
   int64_t step_ended_ns_ = 0;  // of the step before; 0: that had nothing to do
   // Of requests of the batch at hand that may have taken long, by their place in it.
   struct OwnTime {

@@ -42,6 +42,7 @@ struct Kvd {
             pollers, PollMode::kBusy, [this] { return statistics(); }, /*started=*/0, evict,
             [this, slow_ns, &clock](PollerOptions& options) {
               options.processor_ns = [this, &clock] {
+                ++processor_asked;
                 return clock.FakeClock::NowMonotonicNs() - without_processor_ns;
               };
               options.slow_ns = slow_ns;
@@ -85,6 +86,8 @@ struct Kvd {
 
   // Of what the clock went on.
   int64_t without_processor_ns = 0;
+  // How often the kernel would have been asked for a thread's processor time.
+  int processor_asked = 0;
   std::function<std::string()> statistics = [] { return std::string("a 1\n"); };
   SlowLog slow;
   ServerRig rig;
@@ -343,6 +346,22 @@ TEST_CASE("Poller times: the slow log is a text of its own; there are no others"
   CHECK_THAT(reply.payload, Catch::Contains("operation=put"));
   peer.Send(Opcode::kSessions, "fast");
   CHECK(kvd.Answer(peer).status() == ReplyStatus::kUnsupported);
+}
+
+TEST_CASE("Poller times: a step that has only other pollers' mail began when it took that") {
+  FakeClock clock;
+  Kvd kvd(2, clock);
+  Peer peer(kvd.rig);
+  const std::string key = kvd.KeyOf(1 - HomeOf(kvd, peer));
+  clock.AdvanceMs(20);
+  const auto put = [&] {
+    peer.Send(Opcode::kPut, key, "value");
+    CHECK(kvd.Answer(peer).status() == ReplyStatus::kOk);
+  };
+  put();  // both look once, as it is time to
+  const int asked = kvd.processor_asked;
+  for (int i = 0; i < 10; ++i) put();
+  CHECK(kvd.processor_asked == asked);
 }
 
 }  // namespace kvd::test
