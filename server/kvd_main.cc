@@ -12,12 +12,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/build_info.h"
+#include "common/base/status_macros.h"
 #include "common/transport/shm/socket_claim.h"
 #include "common/transport/verbs/local_check.h"
 #include "server/admin/admin_address.h"
 #include "server/kvd_options.h"
 #include "server/kvd_plan.h"
 #include "server/kvd_server.h"
+#include "server/running_kvd.h"
 #include "server/sd_notify.h"
 #include "server/session/audit_file.h"
 #include "server/stderr_log.h"
@@ -69,20 +71,34 @@ void RaiseLimits() {
   }
 }
 
+// What flags name and no further try would find otherwise: a socket that is taken may be given up.
+absl::Status CheckPaths(const KvdPlan& plan) {
+  if (!plan.options.audit_path.empty())
+    KVD_RETURN_IF_ERROR(CheckAuditFile(plan.options.audit_path));
+  if (plan.options.shm_path.empty()) return absl::OkStatus();
+  const absl::Status status = SocketClaim::Check(plan.options.shm_path);
+  return absl::IsAlreadyExists(status) ? absl::OkStatus() : status;
+}
+
+int CannotStart(const absl::Status& status) {
+  Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(status), "\n"));
+  return absl::IsResourceExhausted(status) ? kExitCannotStart : kExitConfig;
+}
+
 int Check(const absl::StatusOr<KvdPlan>& plan) {
   absl::Status status = plan.status();
+  if (status.ok()) status = CheckPaths(*plan);
   const bool beside = status.ok() && plan->running.has_value();
   if (status.ok() && !beside && !plan->options.shm_path.empty())
     status = SocketClaim::Check(plan->options.shm_path);
   if (status.ok() && plan->admin.has_value()) {
     const absl::Status listens = ListenAt(*plan->admin).status();
-    // The port may be that of the kvd that runs.
-    if (!listens.ok() && !(beside && absl::IsAlreadyExists(listens))) {
+    const bool is_given_up = beside && absl::IsAlreadyExists(listens) &&
+                             MayListenAt(plan->running->pid, plan->admin->port());
+    if (!listens.ok() && !is_given_up) {
       status = absl::Status(listens.code(), absl::StrCat("--admin: ", listens.message()));
     }
   }
-  if (status.ok() && !plan->options.audit_path.empty())
-    status = CheckAuditFile(plan->options.audit_path);
   if (!status.ok()) {
     Print(stderr, absl::StrCat("kvd: --check failed: ", OneLine(status), "\n"));
     return kExitConfig;
@@ -150,10 +166,8 @@ int Main(const std::vector<std::string>& arguments) {
   if (options->check) pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   const absl::StatusOr<KvdPlan> plan = MakeKvdPlan(*options);
   if (options->check) return Check(plan);
-  if (!plan.ok()) {
-    Print(stderr, absl::StrCat("kvd: cannot start: ", OneLine(plan.status()), "\n"));
-    return absl::IsResourceExhausted(plan.status()) ? kExitCannotStart : kExitConfig;
-  }
+  if (!plan.ok()) return CannotStart(plan.status());
+  if (const absl::Status paths = CheckPaths(*plan); !paths.ok()) return CannotStart(paths);
   // Now rather than once gigabytes have been taken.
   if (!plan->cannot_listen.empty()) {
     Print(stderr, absl::StrCat("kvd: cannot start: ", plan->cannot_listen, "\n"));

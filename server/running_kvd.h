@@ -17,4 +17,8 @@ struct RunningKvd {
 // Nothing: nobody serves there. Does not block. `root` stands before the paths in /proc, for tests.
 std::optional<RunningKvd> FindRunningKvd(const std::string& shm_path, const std::string& root = "");
 
+// Whether one of the sockets that listen at this TCP port is of that process; true also where the
+// kernel does not let this one see it.
+bool MayListenAt(const std::string& pid, uint16_t port, const std::string& root = "");
+
 }  // namespace kvd

@@ -55,16 +55,22 @@ bool AdminAddress::IsLoopback() const {
   return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
+uint16_t AdminAddress::port() const {
+  return ntohs(storage.ss_family == AF_INET
+                   ? reinterpret_cast<const sockaddr_in*>(&storage)->sin_port
+                   : reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
+}
+
 std::string AdminAddress::ToText() const {
   char host[INET6_ADDRSTRLEN] = "";
   if (storage.ss_family == AF_INET) {
     const auto* v4 = reinterpret_cast<const sockaddr_in*>(&storage);
     inet_ntop(AF_INET, &v4->sin_addr, host, sizeof(host));
-    return absl::StrCat(host, ":", ntohs(v4->sin_port));
+    return absl::StrCat(host, ":", port());
   }
   const auto* v6 = reinterpret_cast<const sockaddr_in6*>(&storage);
   inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
-  return absl::StrCat("[", host, "]:", ntohs(v6->sin6_port));
+  return absl::StrCat("[", host, "]:", port());
 }
 
 absl::StatusOr<AdminAddress> ParseAdminAddress(std::string_view text) {

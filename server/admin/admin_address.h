@@ -18,6 +18,7 @@ struct AdminAddress {
   socklen_t length = 0;
 
   bool IsLoopback() const;
+  uint16_t port() const;
   // "127.0.0.1:7712", "[::1]:7712".
   std::string ToText() const;
 };

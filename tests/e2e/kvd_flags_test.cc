@@ -1,5 +1,6 @@
 // The kvd binary as somebody at a terminal meets it: flags, texts, exit statuses.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -44,6 +45,36 @@ void CheckCannotStart(const std::vector<std::string>& arguments,
   ended = RunKvd(checked);
   CHECK(ended.exit_code == 78);
   for (const std::string& text : texts) CHECK_THAT(ended.err, Catch::Contains(text));
+}
+
+// The port of a socket that listens at 127.0.0.1.
+uint16_t PortOf(int listener) {
+  sockaddr_in address{};
+  socklen_t length = sizeof(address);
+  REQUIRE(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  return ntohs(address.sin_port);
+}
+
+UniqueFd ListenSomewhere() {
+  UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  REQUIRE(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  REQUIRE(listen(listener.get(), 1) == 0);
+  return listener;
+}
+
+// As kvd's log says it.
+std::string AdminPortIn(const std::string& log) {
+  constexpr char kBefore[] = "admin endpoint: http://127.0.0.1:";
+  std::ifstream lines(log);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find(kBefore);
+    if (at != line.npos) return std::to_string(std::stoi(line.substr(at + sizeof(kBefore) - 1)));
+  }
+  FAIL("no admin endpoint in the log");
+  return "";
 }
 
 }  // namespace
@@ -103,7 +134,7 @@ TEST_CASE("kvd: usage errors exit with 2 and one line") {
 }
 
 TEST_CASE(
-    "kvd: what cannot be started exits with 1, and with 78 under --check, naming the remedy") {
+    "kvd: what cannot be started exits with 78, or with 1 if it may be later, naming the remedy") {
   TempDir dir;
   const std::string shm = "--shm=" + dir.Join("s");
   CheckCannotStart({shm, "--memory=1k"}, {"--memory=1024", "minimum", "1 poller\n"});
@@ -112,9 +143,9 @@ TEST_CASE(
   CheckCannotStart({shm, "--max_value=64m", "--memory=64m"}, {"--max_value=67108864", "16777216"});
   CheckCannotStart({"--shm=" + std::string(200, 'x')}, {"200 bytes", "107"});
   CheckCannotStart({"--shm="}, {"--shm="});
-  CheckCannotStart({"--shm=" + dir.Join("missing/s")}, {dir.Join("missing"), "does not exist"}, 1);
+  CheckCannotStart({"--shm=" + dir.Join("missing/s")}, {dir.Join("missing"), "does not exist"});
   std::ofstream(dir.Join("file")) << "x";
-  CheckCannotStart({"--shm=" + dir.Join("file")}, {"not a socket"}, 1);
+  CheckCannotStart({"--shm=" + dir.Join("file")}, {"not a socket"});
   CHECK(std::filesystem::exists(dir.Join("file")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("file.lock")));
   CHECK_FALSE(std::filesystem::exists(dir.Join("s.lock")));
@@ -124,15 +155,14 @@ TEST_CASE("kvd: an --audit that cannot be is found out before memory is taken, a
   TempDir dir;
   const std::string shm = "--shm=" + dir.Join("s");
   const auto audit = [](const std::string& path) { return "--audit=" + path; };
-  CheckCannotStart({shm, audit(dir.path())}, {audit(dir.path()), "is a directory; name a file"}, 1);
-  CheckCannotStart({shm, audit(dir.Join("no/such"))}, {audit(dir.Join("no/such")), "No such file"},
-                   1);
-  CheckCannotStart({shm, audit("/proc/x")}, {audit("/proc/x"), "No such file"}, 1);
+  CheckCannotStart({shm, audit(dir.path())}, {audit(dir.path()), "is a directory; name a file"});
+  CheckCannotStart({shm, audit(dir.Join("no/such"))}, {audit(dir.Join("no/such")), "No such file"});
+  CheckCannotStart({shm, audit("/proc/x")}, {audit("/proc/x"), "No such file"});
   std::filesystem::create_symlink("target", dir.Join("link"));
-  CheckCannotStart({shm, audit(dir.Join("link"))}, {"is a symbolic link"}, 1);
+  CheckCannotStart({shm, audit(dir.Join("link"))}, {"is a symbolic link"});
   std::ofstream(dir.Join("open")) << "{}\n";
   std::filesystem::permissions(dir.Join("open"), std::filesystem::perms(0666));
-  CheckCannotStart({shm, audit(dir.Join("open"))}, {"(mode 0666)", "chmod go-w"}, 1);
+  CheckCannotStart({shm, audit(dir.Join("open"))}, {"(mode 0666)", "chmod go-w"});
   // Not by --check, which does not open it.
   REQUIRE(mkfifo(dir.Join("fifo").c_str(), 0600) == 0);
   const Ended ended = RunKvd({shm, audit(dir.Join("fifo"))});
@@ -187,26 +217,21 @@ TEST_CASE("kvd --check beside a kvd of the same socket is for when that has ende
   TempDir dir;
   const std::vector<std::string> flags = {"--shm=" + dir.Join("s"), "--hugepages=off",
                                           "--memory=64m"};
-  // Somebody listens where --admin is to be.
-  const UniqueFd taken(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  auto* const at = reinterpret_cast<sockaddr*>(&address);
-  REQUIRE(bind(taken.get(), at, length) == 0);
-  REQUIRE(listen(taken.get(), 1) == 0);
-  REQUIRE(getsockname(taken.get(), at, &length) == 0);
-  const std::string admin = "--admin=" + std::to_string(ntohs(address.sin_port));
-  KvdProcess kvd(flags);
+  const UniqueFd taken = ListenSomewhere();
+  const std::string admin = "--admin=" + std::to_string(PortOf(taken.get()));
+  std::vector<std::string> running = flags;
+  running.push_back("--admin=0");
+  const UniqueFd log(open(dir.Join("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  KvdProcess kvd({.arguments = running, .environment = {}, .error_fd = log.get()});
   REQUIRE(kvd.WaitReady());
+  const std::string own_admin = "--admin=" + AdminPortIn(dir.Join("log"));
   const auto check = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all = flags;
     all.push_back("--check");
     all.insert(all.end(), more.begin(), more.end());
     return RunKvd(all);
   };
-  Ended ended = check({admin});
+  Ended ended = check({own_admin});
   INFO(ended.err);
   CHECK(ended.exit_code == 0);
   CHECK_THAT(ended.out, Catch::Contains("running: a kvd (pid " + std::to_string(kvd.pid()) + ")"));
@@ -214,6 +239,10 @@ TEST_CASE("kvd --check beside a kvd of the same socket is for when that has ende
   CHECK(check({"--keys=" + dir.Join("none")}).exit_code == 78);
   CHECK(check({"--memory=4000t"}).exit_code == 78);
   CHECK_THAT(check({"--memory=4000t"}).err, Catch::Contains("once the kvd that runs has ended"));
+  // Nor does another program give up its port then.
+  ended = check({admin});
+  CHECK(ended.exit_code == 78);
+  CHECK_THAT(ended.err, Catch::Contains("is in use"));
   // Not that of the kvd that runs.
   ended = RunKvd({"--shm=" + dir.Join("other"), "--memory=64m", "--check", admin});
   CHECK(ended.exit_code == 78);
