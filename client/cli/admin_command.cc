@@ -1,5 +1,6 @@
 // admin: who is connected to the server, and the end of somebody's sessions.
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,13 +21,24 @@ namespace {
 
 using Facts = KeyValueStore::Statistics;
 
+// All else is digits because it counts something.
+bool IsText(std::string_view name) {
+  constexpr std::string_view kTexts[] = {"client", "name", "transport", "address", "key", "role"};
+  return std::find(std::begin(kTexts), std::end(kTexts), name) != std::end(kTexts);
+}
+
 void AppendJsonObject(const Facts& facts, std::string& text) {
   bool first = true;
   for (const auto& [name, value] : facts) {
     text += std::exchange(first, false) ? '{' : ',';
     AppendJsonString(OneLine(name), text);
     text += ':';
-    AppendJsonString(OneLine(value), text);
+    uint64_t number = 0;
+    if (!IsText(name) && absl::SimpleAtoi(value, &number)) {
+      text += JsonNumber(number);
+    } else {
+      AppendJsonString(OneLine(value), text);
+    }
   }
   text += first ? "{}\n" : "}\n";
 }
@@ -137,7 +149,9 @@ constinit const Command kAdminCommand = {
         "sessions prints a line each: number, client, name, address, key, role, since when;\n"
         "how many requests and writes came so far, their bytes and those of the replies; and\n"
         "what the client reports of its reading, every few seconds: nobody else sees that, and\n"
-        "nobody checks it. A table leaves out what none has reported anything of.\n"
+        "only what cannot be is not believed. A table leaves out what none has reported anything "
+        "of.\n"
+        "With -w json numbers are numbers below 2^53, and strings from there on.\n"
         "kick ends the sessions of CLIENT and prints how many: session:NUMBER, client:HEX,\n"
         "name:NAME (as sessions shows it), key:NAME, user:UID or address:HOST. Without such a\n"
         "prefix digits are a session's number, and anything else is a name; where somebody else\n"

@@ -52,6 +52,11 @@ const CodeText& TextOf(StatusCode code) {
   return kOther;
 }
 
+// Whoever waits for this has seen that it does not answer.
+constexpr std::string_view kNoAnswer =
+    "see on its host whether kvd is stopped or has no processor ('ps -C kvd -o pid,stat': T is "
+    "stopped, kill -CONT lets it go on), or allow more with --deadline";
+
 constexpr CodeText kFull = {StatusCode::kUnavailable, ExitCode::kRefused,
                             "try again, or see who has the room with 'kvcli admin sessions'"};
 
@@ -86,11 +91,8 @@ void ReplaceAll(std::string_view from, std::string_view to, std::string& text) {
 Failure StoreFailure(const absl::Status& status, std::string_view command) {
   const CodeText& text = TextOf(status);
   if (text.exit == ExitCode::kUsage) return UsageFailure(ToStd(status.message()), command);
-  // Who pings has seen that it does not answer.
   const std::string_view advice =
-      command == "ping" && status.code() == StatusCode::kDeadlineExceeded
-          ? "allow more with --deadline, or see whether kvd runs and what keeps it busy"
-          : text.advice;
+      command == "ping" && text.exit == ExitCode::kDeadline ? kNoAnswer : text.advice;
   // Of an operation only a key can be missing; which one is in what was asked.
   const std::string_view wrong =
       status.code() == StatusCode::kNotFound ? "not found" : ToStd(status.message());
@@ -113,6 +115,8 @@ Failure ConnectFailure(std::string_view target, const absl::Status& status) {
                                          : "give --server as shm:PATH or rdma:HOST:PORT";
       break;
     case ExitCode::kDeadline:
+      text.advice = kNoAnswer;
+      break;
     case ExitCode::kRefused:
     case ExitCode::kCorrupt:
       break;

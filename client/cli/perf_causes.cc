@@ -16,6 +16,7 @@ constexpr double kOverflowShareMax = 0.25;
 constexpr double kRetryShareMax = 0.01;
 constexpr double kLocationHitShareMin = 0.9;
 constexpr double kWaitShareMax = 0.02;  // of the time, for a processor
+constexpr double kWaitUsMax = 10'000;   // what one or two turns of others take, by themselves
 constexpr uint64_t kMtuSmall = 1024;
 constexpr uint64_t kSmallPage = 4096;
 // Above this a GET takes longer than the way there explains.
@@ -58,7 +59,7 @@ PerfCause JudgeLoss(const PerfFacts& facts) {
 PerfCause JudgeContention(const PerfFacts& facts) {
   const double measured_us = facts.measured_s * 1e6;
   const auto is_much = [measured_us](uint64_t us) {
-    return static_cast<double>(us) > kWaitShareMax * measured_us;
+    return static_cast<double>(us) > std::max(kWaitShareMax * measured_us, kWaitUsMax);
   };
   if (measured_us <= 0) return std::nullopt;
   std::string found;

@@ -28,7 +28,7 @@ bool FollowsOn(const RateSample& now, const RateSample& before) {
   return now.incarnation == before.incarnation && now.at_ns > before.at_ns &&
          now.requests >= before.requests && now.puts >= before.puts &&
          now.gets_by_request >= before.gets_by_request &&
-         now.reported_reads >= before.reported_reads;
+         now.reported_gets >= before.reported_gets && now.reported_reads >= before.reported_reads;
 }
 
 // Reports what is wrong, but of an outage the beginning only.
@@ -76,6 +76,7 @@ RateSample SampleOf(const KeyValueStore::Statistics& statistics, int64_t at_ns) 
     if (name.starts_with("requests_") && name != "requests_forwarded") sample.requests += number;
     if (name == "requests_put") sample.puts = number;
     if (name == "requests_get") sample.gets_by_request = number;
+    if (name == "reported_gets") sample.reported_gets = number;
     if (name == "reported_reads") sample.reported_reads = number;
     if (name == "items") sample.items = number;
     if (name == "sessions") sample.sessions = number;
@@ -86,18 +87,30 @@ RateSample SampleOf(const KeyValueStore::Statistics& statistics, int64_t at_ns) 
   return sample;
 }
 
-std::string RateHeader() {
-  return absl::StrFormat("%12s %10s %9s %12s %10s %10s %12s\n", "items", "memory", "sessions",
-                         "requests/s", "puts/s", "gets/s", "reads/s");
+void RateSamples::Add(const RateSample& sample) {
+  if (!samples_.empty() && !FollowsOn(sample, samples_.back())) samples_.clear();
+  samples_.push_back(sample);
+  while (samples_.size() > 2 && sample.at_ns - samples_[1].at_ns >= kReportsNs)
+    samples_.pop_front();
 }
 
-std::string RateLine(OutputFormat format, const RateSample& now, const RateSample* before) {
+std::string RateHeader() {
+  return absl::StrFormat("%12s %10s %9s %12s %10s %10s %12s %12s\n", "items", "memory", "sessions",
+                         "requests/s", "puts/s", "asked/s", "gets/s", "reads/s");
+}
+
+std::string RateLine(OutputFormat format, const RateSamples& samples) {
   const bool json = format == OutputFormat::kJson;
-  const bool has_rates = before != nullptr && FollowsOn(now, *before);
-  const double seconds = has_rates ? static_cast<double>(now.at_ns - before->at_ns) / 1e9 : 1;
+  const RateSample& now = samples.now();
+  const auto rate_since = [&](const RateSample& before, uint64_t RateSample::*of) {
+    return PerSecond(now.*of, before.*of, static_cast<double>(now.at_ns - before.at_ns) / 1e9);
+  };
+  const std::string none = json ? "null" : "-";
   const auto rate = [&](uint64_t RateSample::*of) {
-    if (!has_rates) return std::string(json ? "null" : "-");
-    return PerSecond(now.*of, before->*of, seconds);
+    return samples.has_rates() ? rate_since(samples.before(), of) : none;
+  };
+  const auto reported = [&](uint64_t RateSample::*of) {
+    return samples.has_rates() ? rate_since(samples.before_reports(), of) : none;
   };
   if (json) {
     return absl::StrCat("{\"items\":", now.items, ",\"used_bytes\":", now.used_bytes,
@@ -105,13 +118,15 @@ std::string RateLine(OutputFormat format, const RateSample& now, const RateSampl
                         ",\"requests_per_second\":", rate(&RateSample::requests),
                         ",\"puts_per_second\":", rate(&RateSample::puts),
                         ",\"gets_by_request_per_second\":", rate(&RateSample::gets_by_request),
-                        ",\"reported_reads_per_second\":", rate(&RateSample::reported_reads),
+                        ",\"reported_gets_per_second\":", reported(&RateSample::reported_gets),
+                        ",\"reported_reads_per_second\":", reported(&RateSample::reported_reads),
                         "}\n");
   }
-  return absl::StrFormat("%12d %10s %9d %12s %10s %10s %12s\n", now.items,
+  return absl::StrFormat("%12d %10s %9d %12s %10s %10s %12s %12s\n", now.items,
                          FormatBytes(now.used_bytes), now.sessions, rate(&RateSample::requests),
                          rate(&RateSample::puts), rate(&RateSample::gets_by_request),
-                         rate(&RateSample::reported_reads));
+                         reported(&RateSample::reported_gets),
+                         reported(&RateSample::reported_reads));
 }
 
 ExitCode PrintRates(Invocation& run) {
@@ -121,16 +136,16 @@ ExitCode PrintRates(Invocation& run) {
       flags.IsSet("interval") ? flags.Duration("interval") : kIntervalDefault;
   Console& console = run.console();
   Looks looks(run);
-  RateSample before;
+  RateSamples samples;
   uint64_t printed = 0;
   while (true) {
     if (const absl::StatusOr<RateSample> now = looks.Look(); now.ok()) {
       if (run.format() != OutputFormat::kJson && printed % kLinesPerHeader == 0) {
         console.out.Write(RateHeader());
       }
-      console.out.Write(RateLine(run.format(), *now, printed == 0 ? nullptr : &before));
+      samples.Add(*now);
+      console.out.Write(RateLine(run.format(), samples));
       console.out.Flush();
-      before = *now;
       if (++printed == count || !console.out.ok()) return ExitCode::kDone;
     } else if (printed == 0) {
       return looks.exit();

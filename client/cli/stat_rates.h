@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <deque>
 #include <string>
 
 #include "client/cli/exit_code.h"
@@ -21,15 +21,35 @@ struct RateSample {
   uint64_t requests = 0;  // of every kind, so far
   uint64_t puts = 0;
   uint64_t gets_by_request = 0;
+  uint64_t reported_gets = 0;
   uint64_t reported_reads = 0;
 };
 
 RateSample SampleOf(const KeyValueStore::Statistics& statistics, int64_t at_ns);
 
-// The columns' names, and a line of them. `before`: null, or the sample that rates are counted
-// from; there are none ("-", in JSON null) without it, and from one of another run of kvd.
+// What rates are counted from.
+class RateSamples {
+ public:
+  // Clients report every 2 s, all that came since: over less than two of their reports what they
+  // read would seem to come in bursts.
+  static constexpr int64_t kReportsNs = 4'000'000'000;
+
+  // Of another run of kvd than those before: forgets them.
+  void Add(const RateSample& sample);
+
+  bool has_rates() const { return samples_.size() > 1; }
+  const RateSample& now() const { return samples_.back(); }
+  // The one before, and the one that is at least kReportsNs old, if there is one; with has_rates().
+  const RateSample& before() const { return samples_[samples_.size() - 2]; }
+  const RateSample& before_reports() const { return samples_.front(); }
+
+ private:
+  std::deque<RateSample> samples_;
+};
+
+// The columns' names, and a line of them. Without has_rates() each rate is "-", in JSON null.
 std::string RateHeader();
-std::string RateLine(OutputFormat format, const RateSample& now, const RateSample* before);
+std::string RateLine(OutputFormat format, const RateSamples& samples);
 
 // Until Ctrl-C, or for --count lines.
 ExitCode PrintRates(Invocation& run);

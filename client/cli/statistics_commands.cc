@@ -186,8 +186,10 @@ constinit const Command kStatCommand = {
         "status 1 if there is none of that name. docs/statistics.md tells what each means. With\n"
         "-w json, one object; numbers are numbers below 2^53, and strings from there on.\n"
         "--rates, or 'kvcli --stat', prints a line each second: what is there, and what came\n"
-        "since the line before. Reads are those that clients reported, every few seconds: kvd\n"
-        "does not see a GET. A kvd that goes away and comes back is waited for.\n"
+        "since the line before. asked/s are GETs that clients had kvd answer. gets/s and reads/s\n"
+        "are what clients report of their own reading, which kvd does not see: they do so every\n"
+        "2 seconds, so these rates are over the last 4 seconds, or since the line before where\n"
+        "that is longer ago. A kvd that goes away and comes back is waited for.\n"
         "stat, info and ping also reach a kvd that has --max_clients sessions already, from its\n"
         "own host, as its own user or root, and leave it when they are done.\n",
     .examples =

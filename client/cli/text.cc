@@ -37,7 +37,8 @@ void AppendHexEscape(char byte, std::string& out) {
 bool IsControl(std::string_view sequence) {
   const uint8_t first = static_cast<uint8_t>(sequence[0]);
   if (sequence.size() == 1) return first < 0x20 || first == 0x7F;
-  return first == 0xC2 && static_cast<uint8_t>(sequence[1]) < 0xA0;  // C1
+  const uint8_t second = static_cast<uint8_t>(sequence[1]);
+  return first == 0xC2 && second >= 0x80 && second < 0xA0;  // C1
 }
 
 std::string Shown(std::string_view bytes, bool keep_layout) {
@@ -114,7 +115,8 @@ std::string JsonNumber(uint64_t number) {
 
 void AppendJsonString(std::string_view bytes, std::string& out) {
   out += '"';
-  for (const char byte : bytes) {
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const char byte = bytes[i];
     switch (byte) {
       case '"':
         out += "\\\"";
@@ -132,10 +134,10 @@ void AppendJsonString(std::string_view bytes, std::string& out) {
         out += "\\t";
         break;
       default:
-        if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7F) {
-          out += "\\u00";
-          out += kHexDigits[byte >> 4];
-          out += kHexDigits[byte & 15];
+        if (IsControl(bytes.substr(i, 1))) {
+          out += "\\u00" + HexOf(bytes.substr(i, 1));
+        } else if (byte == '\xC2' && i + 1 < bytes.size() && IsControl(bytes.substr(i, 2))) {
+          out += "\\u00" + HexOf(bytes.substr(++i, 1));
         } else {
           out += byte;
         }

@@ -18,8 +18,8 @@ TEST_CASE("admin sessions: a line each, a table, or JSON; nothing that steers a 
   CHECK(RunCli(server, {"admin", "sessions"}).out ==
         "session=1 name=loader pid=42 role=read\nsession=2 name=k\\x1b role=admin\n");
   CHECK(RunCli(server, {"admin", "sessions", "-w", "json"}).out ==
-        "{\"session\":\"1\",\"name\":\"loader\",\"pid\":\"42\",\"role\":\"read\"}\n"
-        "{\"session\":\"2\",\"name\":\"k\\\\x1b\",\"role\":\"admin\"}\n");
+        "{\"session\":1,\"name\":\"loader\",\"pid\":42,\"role\":\"read\"}\n"
+        "{\"session\":2,\"name\":\"k\\\\x1b\",\"role\":\"admin\"}\n");
   const std::string table = RunCli(server, {"admin", "sessions", "-w", "table"}).out;
   CHECK_THAT(table, Catch::Contains("SESSION") && Catch::Contains("PID") && Catch::Contains("42"));
   server.sessions.clear();
@@ -51,8 +51,14 @@ TEST_CASE(
   CHECK_THAT(lines, Catch::Contains("since_unix_us=1000000000123456 received_bytes=3221225472") &&
                         Catch::Contains("reported_misses=0"));
   CHECK_THAT(RunCli(server, {"admin", "sessions", "-w", "json"}).out,
-             Catch::Contains("\"since_unix_us\":\"1000000000123456\"") &&
-                 Catch::Contains("\"reported_misses\":\"0\""));
+             Catch::Contains("\"since_unix_us\":1000000000123456,") &&
+                 Catch::Contains("\"since_unix_us\":\"18446744073709551615\"") &&
+                 Catch::Contains("\"received_bytes\":\"many\"") &&
+                 Catch::Contains("\"reported_misses\":0}"));
+  // A name is a name, whatever it is made of.
+  server.sessions = {{{"client", "0000000000000012"}, {"name", "7"}, {"key", "8"}}};
+  CHECK(RunCli(server, {"admin", "sessions", "-w", "json"}).out ==
+        "{\"client\":\"0000000000000012\",\"name\":\"7\",\"key\":\"8\"}\n");
 }
 
 TEST_CASE("admin kick: says how many sessions ended; that there was none is exit status 1") {
@@ -70,15 +76,16 @@ TEST_CASE("admin kick: says how many sessions ended; that there was none is exit
 
 TEST_CASE("admin: what it does not know is a usage error; who may not is refused") {
   FakeServer server = TwoSessions();
-  for (const std::vector<std::string>& words :
-       {std::vector<std::string>{"admin", "session"}, {"admin", "kick"}, {"admin", "sessions", "1"}}) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"admin", "session"},
+                                                {"admin", "kick"},
+                                                {"admin", "sessions", "1"}}) {
     const CliResult result = RunCli(server, words);
     CHECK(result.exit == 2);
     CHECK_THAT(result.err, Catch::Contains("'admin sessions' or 'admin kick CLIENT'"));
   }
   CHECK(server.connections == 0);
-  server.operation_error =
-      absl::PermissionDeniedError("not permitted: this is for the role admin; use a key of that role");
+  server.operation_error = absl::PermissionDeniedError(
+      "not permitted: this is for the role admin; use a key of that role");
   const CliResult result = RunCli(server, {"admin", "sessions"});
   CHECK(result.exit == 5);
   CHECK_THAT(result.err, Catch::Contains("use a key of that role"));

@@ -50,6 +50,9 @@ TEST_CASE("Failure: who pings in vain is not told to ping") {
   CHECK_THAT(StoreFailure(late, "stat").text, Catch::Contains("'kvcli ping'"));
   CHECK_THAT(StoreFailure(late, "ping").text,
              !Catch::Contains("'kvcli ping'") && Catch::Contains("--deadline"));
+  // Nor who cannot connect, whatever he wants: a kvd that is stopped lets nobody in.
+  CHECK_THAT(ConnectFailure("shm:/x", late).text,
+             !Catch::Contains("'kvcli ping'") && Catch::Contains("kill -CONT"));
 }
 
 TEST_CASE("Failure: advice that a status brings is kept") {

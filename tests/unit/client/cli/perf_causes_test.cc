@@ -172,6 +172,17 @@ TEST_CASE("Perf causes: processors that are shared, kvd's or this client's; befo
   CHECK_THAT(Only(facts).remedy, Catch::Contains("--poller_cpus"));
 }
 
+TEST_CASE("Perf causes: one turn of another thread is no contention, however short the measuring") {
+  PerfFacts facts = Sound();
+  facts.measured_s = 0.005;
+  facts.server_queued_us = facts.server_stalled_us = 9'000;
+  facts.own = {.queued_us = 4'000, .put_off = 1};
+  CHECK(JudgeAll(facts).empty());
+  facts.measured_s = 0.05;
+  facts.own.queued_us = 11'000;
+  CHECK(Only(facts).check == "cause: contention");
+}
+
 TEST_CASE("Perf causes: a frequency governor that saves power") {
   PerfFacts facts = Sound();
   facts.governor = "powersave";

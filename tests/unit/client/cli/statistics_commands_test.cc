@@ -197,6 +197,7 @@ TEST_CASE("--stat: a line for each interval, with rates since the one before") {
                          {"requests_put", std::to_string(puts)},
                          {"requests_stat", "5"},
                          {"requests_forwarded", "1000000"},
+                         {"reported_gets", std::to_string(puts)},
                          {"reported_reads", std::to_string(puts * 2)}};
   };
   set();
@@ -209,11 +210,17 @@ TEST_CASE("--stat: a line for each interval, with rates since the one before") {
   options.on_pause = put_more;
   const CliResult result = RunCli(server, {"--stat", "-i", "2", "-c", "3"}, options);
   CHECK(result.exit == 0);
-  CHECK(result.out ==
-        "       items     memory  sessions   requests/s     puts/s     gets/s      reads/s\n"
-        "         100      1 MiB         3            -          -          -            -\n"
-        "         200      1 MiB         3           50         50        0.0          100\n"
-        "         300      1 MiB         3           50         50        0.0          100\n");
+  CHECK(
+      result.out ==
+      "       items     memory  sessions   requests/s     puts/s    asked/s       gets/s      "
+      "reads/s\n"
+      "         100      1 MiB         3            -          -          -            -           "
+      " "
+      "-\n"
+      "         200      1 MiB         3           50         50        0.0           50          "
+      "100\n"
+      "         300      1 MiB         3           50         50        0.0           50          "
+      "100\n");
   CHECK(server.connections == 3);  // none is kept in between
   // In the order that redis-cli takes too, and by the command's own name.
   CHECK(RunCli(server, {"-i", "0.5", "--server=x", "--stat", "-c1"}, options).exit == 0);
@@ -222,6 +229,30 @@ TEST_CASE("--stat: a line for each interval, with rates since the one before") {
   CHECK_THAT(json.out, Catch::Contains("\"requests_per_second\":null"));
   CHECK_THAT(json.out, Catch::Contains("\"requests_per_second\":200,\"puts_per_second\":200"));
   CHECK(RunCli(server, {"stat", "--rates", "items"}).exit == 2);
+}
+
+TEST_CASE("--stat: what clients report every 2 seconds is a rate of each line, not bursts") {
+  FakeServer server;
+  kvd::test::FakeClock clock;
+  int seconds = 0;
+  const auto set = [&] {
+    server.statistics = {{"incarnation", "9"},
+                         {"reported_reads", std::to_string(seconds / 2 * 2000)}};
+  };
+  set();
+  CliOptions options;
+  options.clock = &clock;
+  options.on_pause = [&] {
+    ++seconds;
+    set();
+  };
+  const CliResult result = RunCli(server, {"--stat", "-c", "9", "-w", "json"}, options);
+  size_t lines = 0;
+  for (size_t at = 0; (at = result.out.find("reads_per_second\":1000}", at)) != std::string::npos;
+       ++at) {
+    ++lines;
+  }
+  CHECK(lines >= 5);  // each from the fourth second on
 }
 
 TEST_CASE("--stat: repeats its header, ends on Ctrl-C, and has no rates across a restart") {
@@ -239,7 +270,7 @@ TEST_CASE("--stat: repeats its header, ends on Ctrl-C, and has no rates across a
   CHECK(headers == 3);
   options.on_pause = [&] { server.statistics = {{"incarnation", "2"}, {"requests_put", "9"}}; };
   const CliResult restarted = RunCli(server, {"--stat", "-c", "2"}, options);
-  CHECK(std::count(restarted.out.begin(), restarted.out.end(), '-') == 8);
+  CHECK(std::count(restarted.out.begin(), restarted.out.end(), '-') == 10);
   options.interrupted = [] { return true; };
   CHECK(RunCli(server, {"--stat"}, options).exit == 130);
 }

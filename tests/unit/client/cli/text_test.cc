@@ -45,8 +45,8 @@ TEST_CASE("Text: hexadecimal round-trips and takes nothing else") {
 
 TEST_CASE("Text: a JSON string escapes quotes, backslashes and controls") {
   std::string out = ">";
-  AppendJsonString("a\"\\\n\r\t\x01\x7f\0\u00e9"sv, out);
-  CHECK(out == ">\"a\\\"\\\\\\n\\r\\t\\u0001\\u007f\\u0000\u00e9\"");
+  AppendJsonString("a\"\\\n\r\t\x01\x7f\0\u009b\u00a0\u00e9"sv, out);
+  CHECK(out == ">\"a\\\"\\\\\\n\\r\\t\\u0001\\u007f\\u0000\\u009b\u00a0\u00e9\"");
 }
 
 TEST_CASE("Text: nothing that is shown can steer a terminal") {
