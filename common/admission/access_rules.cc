@@ -180,7 +180,8 @@ Role AccessRules::RoleOf(uid_t user, std::span<const gid_t> groups) const {
 
 absl::Status CheckKeyFile(const struct stat& file, uid_t user, const std::string& path) {
   if (!S_ISREG(file.st_mode)) {
-    return Bad(absl::StrCat("the key file ", path, " is not a regular file"));
+    return Bad(
+        absl::StrCat("the key file ", path, " is not a regular file; put the keys into one"));
   }
   if (file.st_uid != user && file.st_uid != 0) {
     return absl::PermissionDeniedError(absl::StrCat("the key file ", path, " belongs to user ",

@@ -165,6 +165,9 @@ TEST_CASE("Key file: one of another user is refused, unless it is root's") {
   CHECK_THAT(MessageOf(others), Contains("belongs to user 12345; chown it to 1000"));
   file.st_uid = 0;
   KVD_REQUIRE_OK(CheckKeyFile(file, 1000, "/keys"));
+  // It says itself what to do, which is not what to do about a server's address.
+  file.st_mode = S_IFIFO | 0600;
+  CHECK_THAT(MessageOf(CheckKeyFile(file, 1000, "/keys")), Contains("; put the keys into one"));
 }
 
 TEST_CASE("Key file: a client takes the key that it names, or the first") {
