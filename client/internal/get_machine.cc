@@ -252,7 +252,8 @@ GetMachine::Need GetMachine::AfterCandidates() {
     redirect_ = FollowDepth(hash_, bucket_, DepthOf(first.link));
     if (redirect_ != bucket_) {
       if (++redirects_ > kRedirectsMax) return Need::kAskServer;
-      ++counters_.redirects;
+      // Where nothing is known of the table's size yet, nothing has changed either.
+      if (map_.bucket_count(shard_) > 1) ++counters_.redirects;
       if (ToNumber(redirect_) < ToNumber(bucket_)) {
         map_.ForgetSegment(geometry.DirectoryIndex(shard_, bucket_));
       } else if (geometry.DirectoryIndex(shard_, redirect_) >= geometry.directory_entries) {
