@@ -2,6 +2,8 @@
 # Installs what kvd needs to be built and tested, from the packages of Debian 12.
 #
 #   deploy/install_dependencies.sh            install what is missing; say nothing if all is there
+#   deploy/install_dependencies.sh --all      and what a few tests need that say "skipped" without: a browser,
+#                                             Prometheus (for promtool; its package brings a service), zsh
 #   deploy/install_dependencies.sh --check    only name what is missing; exit 1 if anything is
 #   deploy/install_dependencies.sh --list     print the packages, one a line
 #
@@ -27,7 +29,9 @@ TEST_PACKAGES=(
   # tests/fuzz
   clang-14 libclang-rt-14-dev
 )
-readonly BUILD_PACKAGES TEST_PACKAGES
+# Only with --all.
+LARGE_TEST_PACKAGES=(chromium prometheus zsh)
+readonly BUILD_PACKAGES TEST_PACKAGES LARGE_TEST_PACKAGES
 
 fail() {
   echo "install_dependencies.sh: $*" >&2
@@ -38,10 +42,10 @@ usage() {
   sed -n '2,/^set /{s/^# \{0,1\}//p}' "$0"
 }
 
-# The wanted packages that are not installed, one a line.
+# missing_packages PACKAGE... : those that are not installed, one a line.
 missing_packages() {
   local package
-  for package in "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"; do
+  for package in "$@"; do
     dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null |
       grep -q '^ii' || echo "$package"
   done
@@ -74,8 +78,10 @@ install() {
 
 main() {
   local mode=${1:-install}
+  local -a wanted=("${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}")
   case $mode in
     install | --check) ;;
+    --all) wanted+=("${LARGE_TEST_PACKAGES[@]}") ;;
     --list) printf '%s\n' "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" && return ;;
     -h | --help) usage && return ;;
     *) usage >&2 && exit 2 ;;
@@ -84,9 +90,9 @@ main() {
     fail "this is not Debian or one of its relatives; install by hand what --list prints"
   fi
   local -a missing
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "${wanted[@]}")
   [[ ${#missing[@]} -gt 0 ]] || return 0
-  [[ $mode == install ]] || fail "missing: ${missing[*]}; run deploy/install_dependencies.sh"
+  [[ $mode != --check ]] || fail "missing: ${missing[*]}; run deploy/install_dependencies.sh"
   echo "installing ${missing[*]}" >&2
   install "${missing[@]}"
 }
