@@ -38,7 +38,9 @@ void Shard::PageRun::Add(const PageRun& neighbour) {
 }
 
 Shard::Target Shard::TargetAt(RegionOffset object) const {
-  const std::string_view key = items_.KeyAt(object);
+  std::string_view key = items_.KeyAt(object);
+  // One that is damaged may say any length.
+  if (!region_.geometry().Contains(region_.OffsetOf(key.data()), key.size())) key = {};
   const uint64_t hash = HashKey(key, region_.geometry().hash_seed());
   Target target{.chain = ChainOf(hash), .place = {}};
   target.place = FindPlace(target.chain, key, hash);
@@ -249,15 +251,20 @@ uint64_t Shard::EvictObjects(const std::vector<RegionOffset>& objects) {
   return rearranged_ - before;
 }
 
-// Items that the header names, until the rest of its chain does without it.
+// As many items of its chain as let it do without the header: the oldest, as another one comes to
+// the place of each. What the header names may be the youngest of all, and of any size.
 void Shard::EvictHeader(RegionOffset object) {
   for (auto chain = ClearableChainWith(object); chain; chain = ClearableChainWith(object)) {
-    std::optional<SlotPlace> place;
-    chain->AnyOf([&](SlotPlace at, Slot) {
-      if (at.header == object) place = at;
-      return place.has_value();
+    std::optional<SlotPlace> oldest;
+    uint32_t oldest_age = 0;
+    chain->AnyOf([&](SlotPlace place, Slot) {
+      const uint32_t age =
+          stamps_.AgeOf(stamps_.Get(ToNumber(chain->bucket()), CellOf(*chain, place)));
+      if (!oldest || age > oldest_age) oldest = place;
+      oldest_age = std::max(oldest_age, age);
+      return false;
     });
-    Evict(*chain, *place);
+    Evict(*chain, *oldest);
   }
 }
 

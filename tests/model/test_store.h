@@ -1,6 +1,7 @@
 // A region with its shards, for tests that write into the store without a server.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "server/store/shard.h"
 #include "tests/support/fake_clock.h"
 #include "tests/support/status_testing.h"
+#include "tests/support/test.h"
 
 namespace kvd::test {
 
@@ -38,6 +40,7 @@ class TestStore {
                                   .hugepages = HugepagePolicy::kOff,
                                   .bucket_bytes = options.bucket_bytes,
                                   .shard_count = options.shard_count,
+                                  .incarnation = NextIncarnation(),
                                   .progress = {}});
     KVD_REQUIRE_OK(region);
     region_ = *std::move(region);
@@ -95,6 +98,12 @@ class TestStore {
   }
 
  private:
+  // From it follow all hashes, and what a shard chooses at random: so a seed repeats a run.
+  static uint64_t NextIncarnation() {
+    static std::atomic<uint64_t> made{0};
+    return Mix64((uint64_t{Seed()} << 32) + ++made) | 1;
+  }
+
   FakeClock clock_;
   std::unique_ptr<Region> region_;
   std::vector<std::unique_ptr<Shard>> shards_;

@@ -303,7 +303,12 @@ TEST_CASE("Shard: times of many small values and times of large ones alternate")
     CHECK(refused(300'000, 60) == 0);
     // The index has grown again, at the cost of what was large and old.
     CHECK(sum(&ShardStats::index_bytes) >= 12 * kMiB);
-    CHECK(sum(&ShardStats::overflow_headers) * 50 < sum(&ShardStats::items));
+    // It grows for the sake of chains only where it is cramped, at 150 % of its usual load: 12.4
+    // items of 88 bytes for each bucket. With as many in all buckets on average, but a third more
+    // in those that are not split yet, chance gives at most 2.0 headers for a hundred items, in the
+    // middle of a doubling. A table that had not grown would have 18 in each bucket, and 3.7
+    // headers.
+    CHECK(sum(&ShardStats::overflow_headers) * 33 < sum(&ShardStats::items));
     CHECK(refused(400, 100'000) == 0);
     KVD_REQUIRE_OK(store.CheckInvariants());
   }

@@ -20,11 +20,13 @@ std::string KeyOf(uint64_t i) { return "key" + std::to_string(i); }
 // First values of 1,000 bytes, then very many small ones: the index grows into what the first had,
 // so that its segments and the heap's pages lie between each other.
 void FillInTurn(TestStore& store, uint64_t medium, uint64_t small) {
+  uint64_t refused = 0;
   for (uint64_t i = 0; i < medium + small; ++i) {
     const std::string value(i < medium ? 1000 : 64, 'v');
-    REQUIRE(store.Put(KeyOf(i), value).status == StoreStatus::kOk);
+    if (store.Put(KeyOf(i), value).status != StoreStatus::kOk) ++refused;
     if (i % 16 == 0) store.shard().Work();
   }
+  REQUIRE(refused == 0);
 }
 
 TEST_CASE("Window: in memory in which index and heap lie between each other a quarter is found") {
@@ -46,10 +48,30 @@ TEST_CASE("Window: in memory in which index and heap lie between each other a qu
     CHECK(after.segments_moved - before.segments_moved <= value.size() / kSegmentBytes + 2);
     CHECK(before.index_bytes - after.index_bytes <= value.size() + 2 * kSegmentBytes);
     REQUIRE(store.Get(key) == value);
+    // While there is so much else, the one before stays.
+    if (i == 1) CHECK(store.Get("large0").has_value());
     KVD_REQUIRE_OK(store.CheckInvariants());
   }
   CHECK(shard.stats().segments_moved > 0);
   CHECK(shard.stats().no_space == 0);
+}
+
+// Some of what is young lies in chains, and headers of these in the window.
+TEST_CASE("Window: what was used just now stays, wherever its slot is") {
+  TestStore store({.memory_bytes = 32 * kMiB, .evict = true});
+  FillInTurn(store, 50'000, 420'000);
+  const auto young = [](uint64_t i) { return "young" + std::to_string(i); };
+  for (uint64_t i = 0; i < 60; ++i) {
+    REQUIRE(store.Put(young(i), std::string(34'000, 'y')).status == StoreStatus::kOk);
+  }
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(store.Put("large" + std::to_string(i), std::string(4 * kMiB, 'L')).status ==
+            StoreStatus::kOk);
+    uint64_t kept = 0;
+    for (uint64_t y = 0; y < 60; ++y) kept += store.Get(young(y)).has_value() ? 1 : 0;
+    CAPTURE(i);
+    CHECK(kept == 60);
+  }
 }
 
 TEST_CASE("Window: what is held stays, and the window lies beside it") {
