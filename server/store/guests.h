@@ -15,11 +15,16 @@ namespace kvd {
 
 class Guests {
  public:
+  // Whose it is. Nothing of that is read from where the guest lies, as it may be damaged there.
+  struct Owner {
+    std::optional<BucketIndex> header_of;  // an overflow header: of which bucket
+    uint64_t hash;                         // an item: of its key
+  };
   struct Guest {
     RegionOffset at{};
     uint32_t bytes = 0;
-    // An overflow header: of which bucket. None: an item, whose key says where it belongs.
-    std::optional<BucketIndex> header_of;
+    BucketIndex lender{};
+    Owner owner;
   };
 
   bool empty() const { return guests_.empty(); }
@@ -27,18 +32,27 @@ class Guests {
   bool Contains(RegionOffset at) const { return guests_.contains(ToBytes(at)); }
 
   // Nothing lies there. Throws std::bad_alloc, and has changed nothing then.
-  void Add(const Guest& guest) {
-    guests_.emplace(ToBytes(guest.at), Entry{guest.bytes, guest.header_of});
-  }
+  void Add(const Guest& guest) { guests_.emplace(ToBytes(guest.at), guest); }
 
-  // False: no guest lies there.
-  bool Remove(RegionOffset at) { return guests_.erase(ToBytes(at)) != 0; }
+  // The one that lay there; nullopt: no guest did.
+  std::optional<Guest> Remove(RegionOffset at) {
+    const auto found = guests_.find(ToBytes(at));
+    if (found == guests_.end()) return std::nullopt;
+    const Guest guest = found->second;
+    guests_.erase(found);
+    return guest;
+  }
+  std::optional<Guest> At(RegionOffset at) const {
+    const auto found = guests_.find(ToBytes(at));
+    if (found == guests_.end()) return std::nullopt;
+    return found->second;
+  }
 
   // The first at `from` or behind it.
   std::optional<Guest> NextFrom(RegionOffset from) const {
     const auto found = guests_.lower_bound(ToBytes(from));
     if (found == guests_.end()) return std::nullopt;
-    return Guest{RegionOffset{found->first}, found->second.bytes, found->second.header_of};
+    return found->second;
   }
 
   // Those at [begin, end), in order of address.
@@ -46,17 +60,12 @@ class Guests {
   void ForEachIn(RegionOffset begin, RegionOffset end, Visit visit) const {
     for (auto it = guests_.lower_bound(ToBytes(begin));
          it != guests_.end() && it->first < ToBytes(end); ++it) {
-      visit(Guest{RegionOffset{it->first}, it->second.bytes, it->second.header_of});
+      visit(it->second);
     }
   }
 
  private:
-  struct Entry {
-    uint32_t bytes = 0;
-    std::optional<BucketIndex> header_of;
-  };
-
-  absl::btree_map<uint64_t, Entry> guests_;  // by location
+  absl::btree_map<uint64_t, Guest> guests_;  // by location
 };
 
 }  // namespace kvd

@@ -111,6 +111,14 @@ void ItemWriter::CopyNew(RegionOffset to, RegionOffset from, uint64_t occupied_b
   WriteChecksum(to, shape, version);
 }
 
+// Of the long form, with a key of no bytes.
+void ItemWriter::WriteNone(RegionOffset at) const {
+  SetState(at, 0, ItemState::kWriting);
+  StoreWord(region_->At(at) + offsetof(ItemHeader, check_and_lengths), 0);
+  StoreWord(region_->At(at) + kItemHeaderBytes, 0);
+  OrderStores();
+}
+
 // Version zero and DEAD until it is sealed: nobody knows the place, and a reader that knew what lay
 // here before finds either that or something that does not verify.
 std::byte* ItemWriter::Prepare(RegionOffset at, std::string_view key, uint64_t value_len,

@@ -59,12 +59,16 @@ class ItemWriter {
   // The item at `at` is whole and WRITING.
   void WriteNew(RegionOffset at, uint64_t version, const ItemContent& content) const;
 
-  // The item at `to` is a copy of the one at `from`, which occupies so many bytes, with its version,
-  // and WRITING. What is not whole is not whole in its copy either.
+  // The item at `to` is a copy of the one at `from`, which occupies so many bytes, with its
+  // version, and WRITING. What is not whole is not whole in its copy either.
   void CopyNew(RegionOffset to, RegionOffset from, uint64_t occupied_bytes) const;
 
-  // Whether the item at `at`, which occupies so many bytes, is as it was written, whatever its state.
-  // False: the memory has changed by itself, and nothing in it is to be relied on, lengths neither.
+  // What is at `at` is no item, and never verifies: kItemBytesMin, WRITING.
+  void WriteNone(RegionOffset at) const;
+
+  // Whether the item at `at`, which occupies so many bytes, is as it was written, whatever its
+  // state. False: the memory has changed by itself, and nothing in it is to be relied on, lengths
+  // neither.
   bool IsWhole(RegionOffset at, uint64_t occupied_bytes) const;
 
   // In two halves, for a value that comes from elsewhere. Prepare leaves an item that is DEAD,
@@ -112,12 +116,38 @@ class ItemWriter {
             header.key_len};
   }
   ItemExtras ExtrasAt(RegionOffset at) const;
-  // Whether the item at `at` has an expiry and that is not after `now_unix_us`.
-  bool HasLapsed(RegionOffset at, uint64_t now_unix_us) const {
-    return (FlagsAt(at) & kItemHasExpiry) != 0 && WordOf(at, 0) <= now_unix_us;
+
+  // The same of an item that may be damaged: nothing is read or said that its slot has no room for.
+  // Empty: its lengths do not fit in.
+  std::string_view KeyOf(Slot slot) const {
+    const std::string_view key = KeyAt(LocationOf(slot));
+    const char* const end =
+        reinterpret_cast<const char*>(region_->At(LocationOf(slot))) + ItemBytesOf(slot);
+    return key.data() + key.size() <= end ? key : std::string_view();
+  }
+  // Where the lengths do not agree with the slot, those of a value that fills it.
+  ItemShape ShapeOf(Slot slot) const {
+    if (HasRoomForWords(slot)) [[likely]] {
+      const ItemShape shape = ShapeAt(LocationOf(slot));
+      if (shape.occupied_bytes() == ItemBytesOf(slot)) [[likely]]
+        return shape;
+    }
+    return {0, ItemBytesOf(slot) - kItemHeaderBytes, 0};
+  }
+  ItemExtras ExtrasOf(Slot slot) const {
+    return HasRoomForWords(slot) ? ExtrasAt(LocationOf(slot)) : ItemExtras();
+  }
+  // Whether it has an expiry and that is not after `now_unix_us`.
+  bool HasLapsed(Slot slot, uint64_t now_unix_us) const {
+    return (FlagsAt(LocationOf(slot)) & kItemHasExpiry) != 0 && HasRoomForWords(slot) &&
+           WordOf(LocationOf(slot), 0) <= now_unix_us;
   }
 
  private:
+  bool HasRoomForWords(Slot slot) const {
+    const uint8_t flags = FlagsAt(LocationOf(slot));
+    return flags == 0 || kLongItemHeaderBytes + OptionalBytes(flags) <= ItemBytesOf(slot);
+  }
   void SetState(RegionOffset at, uint64_t version, ItemState state) const;
   std::byte* WriteHead(RegionOffset at, ItemShape shape, std::string_view key,
                        const ItemExtras& extras) const;

@@ -77,7 +77,7 @@ std::optional<SlotPlace> Shard::FindPlace(const BucketChain& chain, std::string_
                                           uint64_t hash) const {
   std::optional<SlotPlace> found;
   chain.AnyWithTag(SlotTag(hash), [&](SlotPlace place, Slot slot) {
-    const std::string_view held = items_.KeyAt(LocationOf(slot));
+    const std::string_view held = items_.KeyOf(slot);
     if (held.size() != key.size() || !internal::SameBytes(held.data(), key.data(), key.size())) {
       return false;
     }
@@ -175,24 +175,26 @@ void Shard::FreeMemory(Slot slot) {
 
 void Shard::CountIn(const BucketChain& chain, Slot slot) {
   may_have_work_ = true;
-  const ItemShape shape = items_.ShapeAt(LocationOf(slot));
+  const ItemShape shape = items_.ShapeOf(slot);
   item_count_.Add(1);
   user_bytes_.Add(shape.key_len + shape.value_len);
   if (LiesIn(chain, slot)) local_items_.Add(1);
   if ((shape.extras & kItemHasExpiry) != 0) {
     expiring_items_.Add(1);
-    NoteExpiry(chain, items_.ExtrasAt(LocationOf(slot)).expiry_unix_us);
+    NoteExpiry(chain, items_.ExtrasOf(slot).expiry_unix_us);
   }
   if (ItemBytesOf(slot) <= local_item_bytes_max_) wanted_local_bytes_.Add(ItemBytesOf(slot));
 }
 
 void Shard::CountOut(const BucketChain& chain, Slot slot) {
   may_have_work_ = true;
-  const ItemShape shape = items_.ShapeAt(LocationOf(slot));
+  const ItemShape shape = items_.ShapeOf(slot);
   item_count_.Subtract(1);
-  user_bytes_.Subtract(shape.key_len + shape.value_len);
+  user_bytes_.Subtract(std::min(user_bytes_.get(), shape.key_len + shape.value_len));
   if (LiesIn(chain, slot)) local_items_.Subtract(1);
-  if ((shape.extras & kItemHasExpiry) != 0) expiring_items_.Subtract(1);
+  if ((shape.extras & kItemHasExpiry) != 0 && expiring_items_.get() != 0) {
+    expiring_items_.Subtract(1);
+  }
   if (ItemBytesOf(slot) <= local_item_bytes_max_) wanted_local_bytes_.Subtract(ItemBytesOf(slot));
 }
 

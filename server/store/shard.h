@@ -3,6 +3,7 @@
 // waits for them.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -181,7 +182,7 @@ class Shard {
   }
   // Nothing is taken away on the word of a damaged item.
   bool ItemHasLapsed(Slot slot) const {
-    return items_.HasLapsed(LocationOf(slot), now_unix_us_) &&
+    return items_.HasLapsed(slot, now_unix_us_) &&
            items_.IsWhole(LocationOf(slot), ItemBytesOf(slot));
   }
   // Whether the condition holds: kOk, or the answer to the write.
@@ -225,7 +226,8 @@ class Shard {
   bool MayBuildOn(Slot slot);
   uint64_t NextVersion();
 
-  // Accounting of an item that enters or leaves the index.
+  // Accounting of an item that enters or leaves the index. One that is damaged by then is counted
+  // as its slot says; nothing is counted below zero on its word.
   void CountIn(const BucketChain& chain, Slot slot);
   void CountOut(const BucketChain& chain, Slot slot);
 
@@ -328,10 +330,15 @@ class Shard {
   void LeaveBucket(BucketChain from, const BucketChain& to);
 
   // Lending (shard_lend.cc): so much of another bucket's local space, where the heap has nothing.
-  // For a header, of which bucket. Not of `except`'s, of which more may be taken than its slots
-  // say.
-  std::optional<RegionOffset> Borrow(uint64_t bytes, std::optional<BucketIndex> header_of,
+  // Not of `except`'s, of which more may be taken than its slots say.
+  std::optional<RegionOffset> Borrow(uint64_t bytes, Guests::Owner owner,
                                      std::optional<BucketIndex> except);
+  std::optional<RegionOffset> BorrowHeader(const BucketChain& chain) {
+    return Borrow(kBucketHeaderBytes, {.header_of = chain.bucket(), .hash = 0}, chain.bucket());
+  }
+  std::optional<RegionOffset> BorrowFrom(BucketIndex lender, uint64_t bytes, Guests::Owner owner);
+  // That bucket may have something to lend.
+  void NoteLender(BucketIndex bucket) { lenders_[next_lender_++ % lenders_.size()] = bucket; }
   // What lies there is gone: true if it was a guest.
   bool EndLoan(RegionOffset at);
   // The guest goes home or into the heap or, if it is an item and `lender` has it so far, to
@@ -378,6 +385,8 @@ class Shard {
   bool GrowthPaused();
   bool SplitNext();
   bool TakeOverflow(size_t count, std::vector<RegionOffset>& overflow);
+  // Of the item's key; nullopt: it is damaged, and nobody knows.
+  std::optional<uint64_t> HashOfItem(Slot slot) const;
   Split PlanSplit(const BucketChain& parent, uint32_t new_depth) const;
   void SetStamps(const BucketChain& chain, const std::vector<AccessStamps::Stamp>& stamps);
   bool PlaceInChild(const BucketChain& parent, const BucketChain& child, Split& split);
@@ -404,8 +413,11 @@ class Shard {
   Heap heap_;
   HeldItems held_;
   Guests guests_;
-  uint32_t lend_pause_ = 0;      // so many times nobody looks for one
-  uint64_t too_many_bytes_ = 0;  // to be lent so many
+  uint32_t lend_pause_ = 0;               // so many times nobody looks for one at random
+  uint64_t too_many_bytes_ = 0;           // to be lent so many
+  std::array<BucketIndex, 8> lenders_{};  // where room became free of late
+  uint32_t next_lender_ = 0;
+  RegionOffset next_to_go_home_{0};
   ExpiryHints expiry_;
   AccessStamps stamps_;  // empty unless the shard evicts, as the next three
   EvictionPool pool_;

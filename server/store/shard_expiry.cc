@@ -57,7 +57,7 @@ void Shard::SweepBucket(BucketChain chain) {
     earliest = 0;
     std::optional<SlotPlace> lapsed;
     found = chain.AnyOf([&](SlotPlace place, Slot slot) {
-      const uint64_t expiry_unix_us = items_.ExtrasAt(LocationOf(slot)).expiry_unix_us;
+      const uint64_t expiry_unix_us = items_.ExtrasOf(slot).expiry_unix_us;
       if (expiry_unix_us == 0) return false;
       if (HasLapsed(expiry_unix_us)) {
         if (!ItemHasLapsed(slot)) return false;

@@ -42,7 +42,7 @@ uint32_t Shard::FlushBucket(BucketChain chain, std::string_view prefix) {
   for (;;) {
     std::optional<SlotPlace> found;
     chain.AnyOf([&](SlotPlace place, Slot slot) {
-      if (!items_.KeyAt(LocationOf(slot)).starts_with(prefix)) return false;
+      if (!items_.KeyOf(slot).starts_with(prefix)) return false;
       found = place;
       local = local || LiesIn(chain, slot);
       return true;

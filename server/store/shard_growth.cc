@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "common/base/hash.h"
@@ -29,7 +30,11 @@ struct Shard::Split {
   std::vector<Slot> staying;
   std::vector<Slot> moving;  // as they are in the child
   std::vector<Slot> left;    // the parent's copies of local items that move
-  std::vector<Slot> copied;  // and the child's
+  std::vector<Slot> copied;  // and the child's; behind them `unknown`
+  // Tags of items that are damaged so that nobody knows whose they are. They stay, and the child
+  // gets for each tag one that is none, so that their keys are told to be damaged wherever they
+  // belong.
+  std::vector<uint32_t> unknown;
   // Of the first two, if the shard evicts.
   std::vector<AccessStamps::Stamp> staying_stamps;
   std::vector<AccessStamps::Stamp> moving_stamps;
@@ -55,11 +60,12 @@ bool Shard::Work() {
   const bool sweeping = SweepStep();
   if (!may_have_work_) return sweeping;
   GiveBackSegments();
+  // Not before the index has what it waits for: guests that go into the heap would break the
+  // segment up that has become free for it.
+  if (WantsSplit()) return (!GrowthPaused() && SplitNext()) || sweeping;
   bool more = SendGuestsHome();
   if (IsSparse()) {
     more = ContractStep() || more;
-  } else if (WantsSplit()) {
-    more = (!GrowthPaused() && SplitNext() && WantsSplit()) || more;
   } else if (!more) {
     may_have_work_ = false;
   }
@@ -81,12 +87,23 @@ void Shard::FreeOverflow(RegionOffset header) {
   overflow_headers_.Subtract(1);
 }
 
+// Believed, if the slot's tag bears it out.
+std::optional<uint64_t> Shard::HashOfItem(Slot slot) const {
+  const uint64_t hash = HashKey(items_.KeyOf(slot), region_.geometry().hash_seed());
+  if (SlotTag(hash) == TagOf(slot)) [[likely]]
+    return hash;
+  const std::optional<Guests::Guest> guest = guests_.At(LocationOf(slot));
+  return guest ? std::optional(guest->owner.hash) : std::nullopt;
+}
+
 Shard::Split Shard::PlanSplit(const BucketChain& parent, uint32_t new_depth) const {
   Split split;
-  const uint64_t seed = region_.geometry().hash_seed();
   parent.AnyOf([&](SlotPlace place, Slot slot) {
-    const uint64_t hash = HashKey(items_.KeyAt(LocationOf(slot)), seed);
-    const bool stays = LowBits(hash, new_depth) == ToNumber(parent.bucket());
+    const std::optional<uint64_t> hash = HashOfItem(slot);
+    if (!hash && std::count(split.unknown.begin(), split.unknown.end(), TagOf(slot)) == 0) {
+      split.unknown.push_back(TagOf(slot));
+    }
+    const bool stays = !hash || LowBits(*hash, new_depth) == ToNumber(parent.bucket());
     (stays ? split.staying : split.moving).push_back(slot);
     if (evicts_) {
       (stays ? split.staying_stamps : split.moving_stamps)
@@ -110,20 +127,25 @@ void Shard::SetStamps(const BucketChain& chain, const std::vector<AccessStamps::
 
 // Items of the parent's local space need a copy in the child's. That has room for all that the
 // parent had, unless items are held there since the bucket was last merged; then the heap has to
-// help. Items of the heap stay where they are. False: no memory; nothing is taken.
+// help. Items of the heap stay where they are. False: no memory; what is in `copied` was taken.
 bool Shard::PlaceInChild(const BucketChain& parent, const BucketChain& child, Split& split) {
   LocalSpace space = LocalSpaceOf(child);
   for (Slot& slot : split.moving) {
     if (!LiesIn(parent, slot)) continue;
     std::optional<RegionOffset> to = space.Take(ItemBytesOf(slot));
     if (!to) to = heap_.Allocate(ItemBytesOf(slot));
-    if (!to) {
-      for (const Slot copy : split.copied) FreeMemory(copy);
-      return false;
-    }
+    if (!to) return false;
     split.left.push_back(slot);
     slot = PackSlot(TagOf(slot), ItemBytesOf(slot), *to);
     split.copied.push_back(slot);
+  }
+  for (const uint32_t tag : split.unknown) {
+    std::optional<RegionOffset> at = space.Take(kItemBytesMin);
+    if (!at) at = heap_.Allocate(kItemBytesMin);
+    if (!at) return false;
+    split.moving.push_back(PackSlot(tag, kItemBytesMin, *at));
+    split.copied.push_back(split.moving.back());
+    if (evicts_) split.moving_stamps.push_back(AccessStamps::Stamp{0});
   }
   return true;
 }
@@ -144,8 +166,10 @@ bool Shard::SplitNext() {
   BucketChain parent = ChainAt(BucketIndex{count - std::bit_floor(count)});
   BucketChain child = ChainAt(BucketIndex{count});
   Split split = PlanSplit(parent, new_depth);
-  if (!PlaceInChild(parent, child, split)) return false;
-
+  if (!PlaceInChild(parent, child, split)) {
+    for (const Slot copy : split.copied) FreeMemory(copy);
+    return false;
+  }
   std::vector<RegionOffset> parent_overflow;
   std::vector<RegionOffset> child_overflow;
   if (!TakeOverflow(BucketChain::OverflowNeeded(split.staying.size()), parent_overflow) ||
@@ -163,6 +187,10 @@ bool Shard::SplitNext() {
     items_.CopyNew(LocationOf(split.copied[i]), LocationOf(split.left[i]),
                    ItemBytesOf(split.left[i]));
     if (!LiesIn(child, split.copied[i])) local_items_.Subtract(1);
+  }
+  for (size_t i = split.left.size(); i < split.copied.size(); ++i) {
+    items_.WriteNone(LocationOf(split.copied[i]));
+    CountIn(child, split.copied[i]);
   }
   child.Rewrite(new_depth, split.moving, child_overflow);
   for (const Slot slot : split.left) items_.MarkDead(LocationOf(slot));

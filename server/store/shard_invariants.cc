@@ -169,7 +169,7 @@ class Shard::InvariantChecker {
     const std::optional<Guests::Guest> guest = shard_.guests_.NextFrom(at);
     if (!guest || guest->at != at) return Claim(at, bytes, what);
     ++guests_;
-    if (guest->bytes != bytes || guest->header_of != header_of) {
+    if (guest->bytes != bytes || guest->owner.header_of != header_of) {
       return Wrong(std::string(what), " at ", ToBytes(at), " is a guest of other bytes or owner");
     }
     return absl::OkStatus();

@@ -2,9 +2,10 @@
 // another bucket lends it of its local space. A reader is led there by the slot, or by the link, as
 // into the heap; the index has no more READs by it than with memory of the heap.
 //
-// A lender is looked for at random, in a bounded number of buckets. So a store in which fewer than
-// one in some hundred has room may say that it is full. (In order of the buckets those that wait
-// for their split would be met together, and they are full for hundreds of buckets in a row.)
+// Where room became free of late is asked first, then a bounded number of buckets at random. So a
+// store in which fewer than one in some hundred has room may say that it is full. (In order of the
+// buckets those that wait for their split would be met together, and they are full for hundreds of
+// buckets in a row.)
 #include <optional>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr uint32_t kLendersTried = 256;
 
-// After none was found, so many times nobody looks, unless something was freed.
+// After none was found at random, so many times nobody looks there.
 constexpr uint32_t kPauseAfterNoLender = 64;
 
 constexpr uint32_t kGuestsPerStep = 8;
@@ -25,10 +26,25 @@ constexpr uint64_t kPlentyBytes = kSegmentBytes;
 
 }  // namespace
 
-std::optional<RegionOffset> Shard::Borrow(uint64_t bytes, std::optional<BucketIndex> header_of,
+std::optional<RegionOffset> Shard::BorrowFrom(BucketIndex lender, uint64_t bytes,
+                                              Guests::Owner owner) {
+  LocalSpace space = LocalSpaceOf(ChainAt(lender));
+  const std::optional<RegionOffset> at = space.Take(bytes);
+  if (!at) return std::nullopt;
+  guests_.Add({*at, static_cast<uint32_t>(bytes), lender, owner});
+  borrowed_places_.Add(1);
+  return at;
+}
+
+// First where room became free of late: in a full store there is hardly any elsewhere.
+std::optional<RegionOffset> Shard::Borrow(uint64_t bytes, Guests::Owner owner,
                                           std::optional<BucketIndex> except) {
-  const uint64_t bytes_max = header_of ? local_bytes_ : local_item_bytes_max_;
+  const uint64_t bytes_max = owner.header_of ? local_bytes_ : local_item_bytes_max_;
   if (evicts_ || bytes > bytes_max) return std::nullopt;
+  for (const BucketIndex lender : lenders_) {
+    if (lender == except || ToNumber(lender) >= table_.count()) continue;
+    if (const auto at = BorrowFrom(lender, bytes, owner)) return at;
+  }
   if (lend_pause_ != 0 && bytes >= too_many_bytes_) {
     --lend_pause_;
     return std::nullopt;
@@ -36,12 +52,7 @@ std::optional<RegionOffset> Shard::Borrow(uint64_t bytes, std::optional<BucketIn
   for (uint32_t tried = 0; tried < kLendersTried; ++tried) {
     const BucketIndex lender{static_cast<uint32_t>(random_.Uniform(table_.count()))};
     if (lender == except) continue;
-    LocalSpace space = LocalSpaceOf(ChainAt(lender));
-    if (const std::optional<RegionOffset> at = space.Take(bytes)) {
-      guests_.Add({*at, static_cast<uint32_t>(bytes), header_of});
-      borrowed_places_.Add(1);
-      return at;
-    }
+    if (const auto at = BorrowFrom(lender, bytes, owner)) return at;
   }
   lend_pause_ = kPauseAfterNoLender;
   too_many_bytes_ = bytes;
@@ -49,31 +60,37 @@ std::optional<RegionOffset> Shard::Borrow(uint64_t bytes, std::optional<BucketIn
 }
 
 bool Shard::EndLoan(RegionOffset at) {
-  lend_pause_ = 0;  // there may be room now that there was not
-  if (guests_.empty() || !guests_.Remove(at)) return false;
+  if (guests_.empty()) return false;
+  const std::optional<Guests::Guest> guest = guests_.Remove(at);
+  if (!guest) return false;
+  NoteLender(guest->lender);
   borrowed_places_.Subtract(1);
   return true;
 }
 
 bool Shard::MoveGuest(const Guests::Guest& guest, std::optional<BucketIndex> lender) {
-  if (!guest.header_of) return MoveGuestItem(guest, lender);
+  if (!guest.owner.header_of) return MoveGuestItem(guest, lender);
   // Where a damaged link no longer leads to it, it stays.
-  return MoveChainToHeap(ChainAt(*guest.header_of)) && !guests_.Contains(guest.at);
+  return MoveChainToHeap(ChainAt(*guest.owner.header_of)) && !guests_.Contains(guest.at);
 }
 
 bool Shard::MoveGuestItem(const Guests::Guest& guest, std::optional<BucketIndex> lender) {
-  // Of one that is damaged nobody knows where it belongs: it stays.
-  if (!items_.IsWhole(guest.at, guest.bytes)) return false;
-  Target target = TargetAt(guest.at);
-  if (!target.place) return false;
-  LocalSpace home = LocalSpaceOf(target.chain);
+  BucketChain chain = ChainOf(guest.owner.hash);
+  std::optional<SlotPlace> place;
+  chain.AnyWithTag(SlotTag(guest.owner.hash), [&](SlotPlace at, Slot slot) {
+    if (LocationOf(slot) != guest.at) return false;
+    place = at;
+    return true;
+  });
+  if (!place) return false;
+  LocalSpace home = LocalSpaceOf(chain);
   std::optional<RegionOffset> to = home.Take(guest.bytes);
   if (to) local_items_.Add(1);
   if (!to) to = heap_.Allocate(guest.bytes);
-  if (!to && lender) to = Borrow(guest.bytes, std::nullopt, lender);
+  if (!to && lender) to = Borrow(guest.bytes, guest.owner, lender);
   if (!to) return false;
-  const Slot from = target.chain.SlotAt(*target.place);
-  Apply(target.chain, {*target.place, from, PackSlot(TagOf(from), ItemBytesOf(from), *to)});
+  const Slot from = chain.SlotAt(*place);
+  Apply(chain, {*place, from, PackSlot(TagOf(from), ItemBytesOf(from), *to)});
   return true;
 }
 
@@ -103,12 +120,11 @@ std::optional<RegionOffset> Shard::Reclaim(const BucketChain& chain, uint64_t by
   const LocalSpace now = LocalSpaceOf(chain);
   for (std::optional<Guests::Guest> guest = guests_.NextFrom(chain.place());
        guest && guest->at < end; guest = guests_.NextFrom(guest->at + guest->bytes)) {
-    if (guest->header_of || held_.Contains(guest->at)) continue;
+    if (guest->owner.header_of || held_.Contains(guest->at)) continue;
     LocalSpace space = now;
     space.MarkFree(guest->at, guest->bytes);
     const std::optional<RegionOffset> at = space.Take(bytes);
-    if (!at) continue;
-    return MoveGuest(*guest, chain.bucket()) ? at : std::nullopt;
+    if (at && MoveGuest(*guest, chain.bucket())) return at;
   }
   return std::nullopt;
 }
@@ -122,17 +138,20 @@ bool Shard::SendGuestsAway(const BucketChain& lender) {
   }
 }
 
+// From where it stopped on, so that those which cannot go do not stand in the way of the others.
 bool Shard::SendGuestsHome() {
   if (guests_.empty() || region_.free_bytes() < kPlentyBytes) return false;
   bool any = false;
-  RegionOffset from{0};
   for (uint32_t i = 0; i < kGuestsPerStep; ++i) {
-    const std::optional<Guests::Guest> guest = guests_.NextFrom(from);
-    if (!guest) break;
-    from = guest->at + guest->bytes;
+    const std::optional<Guests::Guest> guest = guests_.NextFrom(next_to_go_home_);
+    if (!guest) {
+      next_to_go_home_ = RegionOffset{0};
+      return any;
+    }
+    next_to_go_home_ = guest->at + guest->bytes;
     any = MoveGuest(*guest, std::nullopt) || any;
   }
-  return any && !guests_.empty();
+  return !guests_.empty();
 }
 
 }  // namespace kvd

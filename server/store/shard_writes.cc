@@ -1,4 +1,5 @@
 // PUT in one and in two halves, and DELETE.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -98,7 +99,7 @@ StoreResult Shard::StoreMakingRoom(Target& target, uint64_t hash, ItemContent co
   // borrow.
   const uint64_t occupied_bytes = content.shape().occupied_bytes();
   std::optional<RegionOffset> at = AllocateItem(ChainOf(hash), occupied_bytes);
-  if (!at) at = Borrow(occupied_bytes, std::nullopt, std::nullopt);
+  if (!at) at = Borrow(occupied_bytes, {.header_of = {}, .hash = hash}, std::nullopt);
   if (!at) {
     // What merges may have to move from where it is lent, but not while it belongs to no chain.
     // LocateAgain takes another.
@@ -140,7 +141,9 @@ StoreResult Shard::OverwriteInPlace(const Target& target, const ItemContent& con
   const Slot slot = target.chain.SlotAt(*target.place);
   const uint64_t version = NextVersion();
   // Of what CountOut and CountIn count, nothing else changes: size, place and kinds of extras stay.
-  user_bytes_.Add(content.value.size() - items_.ShapeAt(LocationOf(slot)).value_len);
+  const uint64_t old_bytes = items_.ShapeOf(slot).value_len;
+  user_bytes_.Add(content.value.size());
+  user_bytes_.Subtract(std::min(user_bytes_.get(), old_bytes));
   items_.Overwrite(LocationOf(slot), version, content.value, content.extras);
   if (content.extras.expiry_unix_us != 0) NoteExpiry(target.chain, content.extras.expiry_unix_us);
   Use(target.chain, slot);
@@ -158,7 +161,7 @@ bool Shard::TakeSpare(Target& target, std::optional<RegionOffset>& spare) {
       return true;
     }
   }
-  if (!spare) spare = Borrow(kBucketHeaderBytes, target.chain.bucket(), target.chain.bucket());
+  if (!spare) spare = BorrowHeader(target.chain);
   if (!spare) spare = AllocateInNeed(std::nullopt, kBucketHeaderBytes);
   if (spare) overflow_headers_.Add(1);
   return spare.has_value();
@@ -178,7 +181,7 @@ bool Shard::LocateAgain(Target& target, std::string_view key, uint64_t hash,
     return true;
   }
   spare = heap_.Allocate(kBucketHeaderBytes);
-  if (!spare) spare = Borrow(kBucketHeaderBytes, target.chain.bucket(), target.chain.bucket());
+  if (!spare) spare = BorrowHeader(target.chain);
   if (spare) {
     overflow_headers_.Add(1);
     return true;
@@ -234,6 +237,7 @@ void Shard::Erase(BucketChain& chain, SlotPlace place, bool bring_home) {
     stamps_.Set(bucket, place.index, stamps_.Get(bucket, AccessStamps::kChainCell));
   }
   FreeItem(slot);
+  if (was_local) NoteLender(chain.bucket());
   if (was_local && bring_home) BringHome(chain);
 }
 

@@ -158,7 +158,7 @@ TEST_CASE_METHOD(ItemWriterTest,
         REQUIRE(Judge(kAt, shape) == ItemVerdict::kCurrent);
         REQUIRE(judged_.value == value);
         REQUIRE(judged_.expiry_unix_us == expiry);
-        REQUIRE(items_.HasLapsed(kAt, expiry) == (expiry != 0));
+        REQUIRE(items_.HasLapsed(PackSlot(0, shape.item_bytes(), kAt), expiry) == (expiry != 0));
         items_.CopyNew(kElsewhere, kAt, shape.occupied_bytes());
         items_.MarkLive(kElsewhere);
         REQUIRE(Judge(kElsewhere, shape) == ItemVerdict::kCurrent);
