@@ -1,6 +1,7 @@
 #include "tests/simulation/schedule.h"
 
 #include <algorithm>
+#include <list>
 #include <memory>
 #include <set>
 #include <utility>
@@ -8,7 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/internal/client_factory.h"
+#include "common/base/clock.h"
 #include "common/base/random.h"
+#include "server/slewed_clock.h"
 #include "tests/linearizability/checker.h"
 #include "tests/linearizability/recording_client.h"
 #include "tests/simulation/fiber.h"
@@ -22,6 +25,10 @@ constexpr int64_t kMs = 1'000'000;
 constexpr int64_t kDeadlineNs = 50 * kMs;
 // What an operation may take beyond its deadline: its client is not always the one that goes on.
 constexpr int64_t kPatienceNs = 20 * kMs;
+// How far clients' ideas of kvd's clock may be off, and that clock from the history's: time that
+// jumps while they learn it.
+constexpr int64_t kExpiryErrorNs = 4 * kDeadlineNs;
+constexpr int64_t kClockJumpNs = 86'400'000 * kMs;
 constexpr uint64_t kStepsMax = 2'000'000;
 constexpr size_t kLinksMax = 64;
 
@@ -68,7 +75,10 @@ class Schedule {
     };
     kvd.turn = [this] { return LetOthers(); };
     pollers_ = kvd.pollers;
-    kvd_ = SimulatedKvd::Create(kvd).value();
+    kvd_options_ = kvd;
+    StartKvd();
+    expiry_ = random_.OneIn(2);
+    clock_jumps_ = random_.OneIn(2);
     const size_t count = random_.Between(2, 4);
     clients_.resize(count);
     hot_keys_ = random_.OneIn(2) ? 8 : 16;
@@ -85,14 +95,27 @@ class Schedule {
     client.plan.hot_keys = hot_keys_;
     client.plan.client = static_cast<uint16_t>(i + 1);
     client.plan.cold_one_in = 8;
+    client.plan.expiry = expiry_;
     if (random_.OneIn(3)) {
       client.plan.habit = RecordingPlan::Habit::kManyAtOnce;
       clients_many_at_once_.insert(client.plan.client);
     }
     client.fiber = std::make_unique<Fiber>([this, &client] {
       RunRecordingClient(client.plan, board_, *log_,
-                         [&] { return kvd_->Connect(/*mapped=*/false, client.plan.options); });
+                         [this, &client] { return Connect(client.plan.options); });
     });
+  }
+
+  void StartKvd() {
+    kvd_options_.clock = &clocks_.emplace_back(RealClock::Get());
+    kvd_ = SimulatedKvd::Create(kvd_options_).value();
+  }
+
+  // To the kvd that is there when the session is made.
+  absl::StatusOr<std::unique_ptr<Client>> Connect(const ClientOptions& options) {
+    return ClientFactory::Connect("rdma:simulated:1", options,
+                                  [this](const Target&, const Hello& hello, const ClientOptions&,
+                                         int64_t) { return kvd_->Open(hello, /*mapped=*/false); });
   }
 
   bool AllDone() const {
@@ -186,6 +209,12 @@ class Schedule {
   }
 
   void Fault() {
+    // Not both: a kvd whose machine's clock was set back starts with lower versions than the last.
+    if (!clock_jumps_ && random_.OneIn(16)) return Restart();
+    if (clock_jumps_ && random_.OneIn(8)) {
+      const int64_t far = 2 * static_cast<int64_t>(random_.Uniform(kClockJumpNs)) - kClockJumpNs;
+      return VirtualTime::JumpUnix(random_.OneIn(2) ? far : far / 100'000);
+    }
     if (random_.OneIn(4)) {
       VirtualTime::Advance(static_cast<int64_t>(random_.Uniform(2 * kDeadlineNs)));
       return;
@@ -200,13 +229,46 @@ class Schedule {
     }
   }
 
+  // The next kvd has nothing of the one that died.
+  void Restart() {
+    ++deaths_;
+    const int64_t died_ns = OrderedNowNs();
+    kvd_->Die();
+    std::erase_if(links_, [](const auto& old) { return old->over(); });
+    StartKvd();
+    died_ns_.push_back(died_ns);
+  }
+
+  // What was there is gone, of each key.
+  void AddLosses(std::vector<Operation>& history) const {
+    std::set<uint64_t> keys;
+    for (const Operation& operation : history) keys.insert(operation.key);
+    for (const int64_t died_ns : died_ns_) {
+      for (const uint64_t key : keys) {
+        Operation loss;
+        loss.kind = OperationKind::kLost;
+        loss.outcome = Outcome::kOk;
+        loss.key = key;
+        loss.invoked_ns = died_ns;
+        loss.returned_ns = died_ns + 1;
+        history.push_back(loss);
+      }
+    }
+  }
+
   ScheduleResult Judge() {
     ScheduleResult result;
     const std::vector<Operation> history = log_->Collect();
-    const CheckResult checked = CheckHistory(history);
+    std::vector<Operation> with_losses = history;
+    AddLosses(with_losses);
+    CheckOptions check;
+    check.rules = {.eviction = false, .expiry_error_ns = kExpiryErrorNs, .readers_differ = true};
+    const CheckResult checked = CheckHistory(std::move(with_losses), check);
     result.operations = checked.operations;
     result.unknown = checked.unknown;
     result.breaks = breaks_;
+    result.deaths = deaths_;
+    for (const Operation& operation : history) result.expiring += operation.expiry_ns != kNever;
     result.torn_reads = board_.torn_reads.load();
     if (board_.broken.load()) result.failure = "a client met what no contract allows";
     for (const std::string& report : checked.reports)
@@ -219,7 +281,9 @@ class Schedule {
 
   void JudgeTimes(const std::vector<Operation>& history, ScheduleResult& result) const {
     for (const Operation& operation : history) {
-      if (!options_.faults &&
+      // A read with a new expiry that finds nothing may have set one that has passed since.
+      const bool lapsed = operation.outcome == Outcome::kUnknown && operation.expiry_ns != kNever;
+      if (!options_.faults && !lapsed &&
           (operation.outcome == Outcome::kUnknown || operation.outcome == Outcome::kFailed)) {
         absl::StrAppend(&result.failure, NameOf(operation.kind), " has no answer, of status ",
                         operation.status_code, ", and nothing was broken\n");
@@ -241,7 +305,12 @@ class Schedule {
   Random random_;
   RecordingBoard board_;
   std::unique_ptr<OperationLog> log_;
+  std::list<SlewedClock> clocks_;  // of each kvd that there was
+  SimulatedKvd::Options kvd_options_;
   std::unique_ptr<SimulatedKvd> kvd_;
+  std::vector<int64_t> died_ns_;
+  bool expiry_ = false;
+  bool clock_jumps_ = false;
   std::vector<std::shared_ptr<SimulatedLink>> links_;
   std::vector<OneClient> clients_;
   OneClient* running_ = nullptr;
@@ -250,6 +319,7 @@ class Schedule {
   uint32_t pollers_ = 1;
   uint64_t steps_ = 0;
   uint64_t breaks_ = 0;
+  uint64_t deaths_ = 0;
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace kvd::test {
 struct ScheduleOptions {
   uint64_t seed = 0;
   uint64_t operations = 300;
-  // Sessions break, and time jumps. Without, every operation must have an answer.
+  // Sessions break, kvd dies and another takes its place, and time jumps. Without, every operation
+  // must have an answer.
   bool faults = true;
 };
 
@@ -19,8 +20,10 @@ struct ScheduleResult {
   bool ok = false;
   std::string failure;  // for people; empty if ok
   uint64_t operations = 0;
-  uint64_t unknown = 0;  // writes whose outcome nobody knows
-  uint64_t breaks = 0;   // sessions that broke
+  uint64_t unknown = 0;   // writes whose outcome nobody knows
+  uint64_t breaks = 0;    // sessions that broke
+  uint64_t deaths = 0;    // of kvd
+  uint64_t expiring = 0;  // writes with an expiry
   uint64_t torn_reads = 0;
   uint64_t repeated = 0;  // requests that were sent again
 };

@@ -30,11 +30,15 @@ TEST_CASE("Schedules: every history is linearizable, and ends in time") {
     sum.operations += result.operations;
     sum.breaks += result.breaks;
     sum.torn_reads += result.torn_reads;
+    sum.deaths += result.deaths;
+    sum.expiring += result.expiring;
   }
   // Or it proved less than it says.
   CHECK(sum.operations > kSchedules * 50);
   CHECK(sum.breaks > kSchedules);
   CHECK(sum.torn_reads > kSchedules / 4);
+  CHECK(sum.deaths > kSchedules / 16);
+  CHECK(sum.expiring > kSchedules);
 }
 
 TEST_CASE("Schedules: a READ that was given up is not taken for the next one") {

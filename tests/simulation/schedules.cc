@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
     sum.unknown += result.unknown;
     sum.breaks += result.breaks;
     sum.torn_reads += result.torn_reads;
+    sum.deaths += result.deaths;
+    sum.expiring += result.expiring;
     if (result.ok) continue;
     std::printf("seed %lu: %s\nto repeat it: %s --seed=%lu --operations=%lu\n", options.seed,
                 result.failure.c_str(), argv[0], options.seed, options.operations);
@@ -46,7 +48,7 @@ int main(int argc, char** argv) {
   }
   std::printf(
       "%lu schedules, %lu operations, %lu of unknown outcome, %lu sessions broken, %lu torn reads "
-      "seen\n",
-      schedules, sum.operations, sum.unknown, sum.breaks, sum.torn_reads);
+      "seen, kvd dead %lu times, %lu writes with an expiry\n",
+      schedules, sum.operations, sum.unknown, sum.breaks, sum.torn_reads, sum.deaths, sum.expiring);
   return status;
 }

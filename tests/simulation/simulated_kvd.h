@@ -25,6 +25,7 @@ class SimulatedKvd {
     uint32_t pollers = 1;
     bool evict = false;
     uint64_t max_value_bytes = uint64_t{1} << 20;
+    const Clock* clock = &RealClock::Get();  // outlives the kvd
     // Called for each new session, before anything goes over it; may make the link a delayed one.
     std::function<void(const std::shared_ptr<SimulatedLink>&)> on_link = {};
     // What a client that waits lets happen; null: all pollers do a turn.
@@ -42,6 +43,10 @@ class SimulatedKvd {
   // Every poller does one turn. False: none had anything to do.
   bool Turn();
 
+  // As kvd dies: all sessions end, whatever is under way. Nothing of it is used after this but to
+  // take it down.
+  void Die();
+
   // A client of a connector of one's own: a session, or why there is none.
   absl::StatusOr<std::unique_ptr<ClientChannel>> Open(const Hello& hello, bool mapped);
   // Whether the instructions of the pollers' turns are counted (uncounted.h).
@@ -55,7 +60,7 @@ class SimulatedKvd {
   absl::Status Start();
 
   const Options options_;
-  const Clock& clock_ = RealClock::Get();
+  const Clock& clock_ = *options_.clock;
   std::unique_ptr<Region> region_;
   std::unique_ptr<AdmissionPolicy> admission_;
   std::vector<std::unique_ptr<Shard>> shards_;

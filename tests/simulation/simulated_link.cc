@@ -151,6 +151,13 @@ void SimulatedEndpoint::BreakSessions() {
   }
 }
 
+void SimulatedEndpoint::Break(std::string_view why) {
+  for (auto& [id, channel] : channels_) {
+    channel.link->Break(why);
+    channel.link->serves_arrived = false;
+  }
+}
+
 void SimulatedEndpoint::Close(ChannelId channel, const absl::Status& reason) {
   const auto found = channels_.find(channel);
   if (found == channels_.end()) return;

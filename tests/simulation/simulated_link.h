@@ -99,6 +99,8 @@ class SimulatedEndpoint : public ServerEndpoint {
 
   // Ends all sessions for their clients, who make new ones.
   void BreakSessions();
+  // The same for both sides, and nothing that was sent is served any more.
+  void Break(std::string_view why);
 
   // Called with the session's id after the last event of a channel.
   void set_on_gone(std::function<void(uint64_t)> on_gone) { on_gone_ = std::move(on_gone); }

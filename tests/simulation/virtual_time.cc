@@ -18,6 +18,7 @@ constexpr int64_t kUnixNs = 1'700'000'000 * kSecondNs;  // of the monotonic cloc
 
 // 0: off. Other threads (those that touch a region's pages) only read it.
 std::atomic<int64_t> virtual_ns{0};
+std::atomic<int64_t> jumped_ns{0};
 std::function<void(int64_t)> sleeper;
 uint64_t randomness = 0;
 
@@ -29,6 +30,7 @@ int64_t ToNs(const timespec& time) { return time.tv_sec * kSecondNs + time.tv_ns
 void VirtualTime::Begin(uint64_t seed, std::function<void(int64_t)> sleep_until) {
   randomness = seed;
   sleeper = std::move(sleep_until);
+  jumped_ns.store(0);
   virtual_ns.store(kStartNs);
 }
 
@@ -39,6 +41,7 @@ void VirtualTime::End() {
 
 int64_t VirtualTime::now_ns() { return virtual_ns.load(std::memory_order_relaxed); }
 void VirtualTime::Advance(int64_t ns) { virtual_ns.fetch_add(ns); }
+void VirtualTime::JumpUnix(int64_t ns) { jumped_ns.fetch_add(ns); }
 void VirtualTime::AdvanceTo(int64_t ns) { virtual_ns.store(std::max(now_ns(), ns)); }
 
 namespace {
@@ -51,7 +54,7 @@ int ReadClock(clockid_t clock, timespec* time) {
   if (now_ns == 0 || (!monotonic && !unix_time)) {
     return static_cast<int>(syscall(SYS_clock_gettime, clock, time));
   }
-  *time = ToTimespec(unix_time ? now_ns + kUnixNs : now_ns);
+  *time = ToTimespec(unix_time ? now_ns + kUnixNs + jumped_ns.load() : now_ns);
   return 0;
 }
 
@@ -60,7 +63,7 @@ int Sleep(clockid_t clock, int flags, const timespec* request, timespec* remain)
   if (now_ns == 0) {
     return syscall(SYS_clock_nanosleep, clock, flags, request, remain) == 0 ? 0 : errno;
   }
-  const int64_t base_ns = clock == CLOCK_REALTIME ? now_ns + kUnixNs : now_ns;
+  const int64_t base_ns = clock == CLOCK_REALTIME ? now_ns + kUnixNs + jumped_ns.load() : now_ns;
   const int64_t until_ns =
       (flags & TIMER_ABSTIME) != 0 ? ToNs(*request) - base_ns + now_ns : now_ns + ToNs(*request);
   if (until_ns > now_ns) sleeper(until_ns);

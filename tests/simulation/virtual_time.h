@@ -19,6 +19,8 @@ class VirtualTime {
   static int64_t now_ns();
   static void Advance(int64_t ns);
   static void AdvanceTo(int64_t ns);  // not back
+  // The clock of Unix time alone, forward or back.
+  static void JumpUnix(int64_t ns);
 };
 
 }  // namespace kvd::test
