@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/build_info.h"
+#include "common/base/memory_reserve.h"
 #include "common/base/status_macros.h"
 #include "common/transport/shm/socket_claim.h"
 #include "common/transport/verbs/local_check.h"
@@ -118,7 +119,9 @@ int Serve(const KvdPlan& plan, const sigset_t& signals) {
   for (const std::string& warning : plan.warnings) LOG(WARNING) << warning;
   SdNotify("STATUS=starting");
   absl::StatusOr<std::unique_ptr<KvdServer>> server = KvdServer::Start(
-      plan, [](const std::string& line) { LOG(INFO) << line; }, StopAsked);
+      plan,
+      // The log's library lives through no exception.
+      [](const std::string& line) { WithReserve([&] { LOG(INFO) << line; }); }, StopAsked);
   if (absl::IsCancelled(server.status())) {
     SdNotify("STOPPING=1\nSTATUS=stopped before it served");
     LOG(INFO) << "stopped before it served";

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -33,12 +34,14 @@ std::string HostOf(const sockaddr* address) {
   return text.substr(0, text.rfind(':'));
 }
 
-MHD_Result Queue(MHD_Connection* connection, const AdminReply& reply) {
+// Null: no memory.
+MHD_Response* MakeResponse(const AdminReply& reply) {
   MHD_Response* response = MHD_create_response_from_buffer(
       reply.body.size(), const_cast<char*>(reply.body.data()), MHD_RESPMEM_MUST_COPY);
-  if (response == nullptr) return MHD_NO;
-  const auto add = [response](const char* name, const std::string& value) {
-    MHD_add_response_header(response, name, value.c_str());
+  if (response == nullptr) return nullptr;
+  bool whole = true;
+  const auto add = [response, &whole](const char* name, const std::string& value) {
+    whole = whole && MHD_add_response_header(response, name, value.c_str()) == MHD_YES;
   };
   add(MHD_HTTP_HEADER_CONTENT_TYPE, reply.content_type);
   add(MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -47,10 +50,9 @@ MHD_Result Queue(MHD_Connection* connection, const AdminReply& reply) {
   add("Referrer-Policy", "no-referrer");
   if (reply.allows_only_get) add(MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
   add(MHD_HTTP_HEADER_CONNECTION, "close");
-  const MHD_Result queued =
-      MHD_queue_response(connection, static_cast<unsigned>(reply.status), response);
+  if (whole) return response;
   MHD_destroy_response(response);
-  return queued;
+  return nullptr;
 }
 
 // The library finds the end of the stream, closes the connection and tells Notify.
@@ -63,22 +65,31 @@ std::string_view Header(MHD_Connection* connection, const char* name) {
 
 }  // namespace
 
-// The library is C: no exception may pass through it. A connection for which there is no memory
-// ends, which is what MHD_NO does.
+// The library is C: no exception may pass through it. Where the library itself has no memory for a
+// connection, that ends, which is what MHD_NO does.
 struct AdminHttpServer::Callbacks {
   // Answers at the end of the headers: whatever body a request has stays unread.
   static MHD_Result Answer(void* server, MHD_Connection* connection, const char* url,
                            const char* method, const char* /*version*/, const char* /*upload*/,
                            size_t* /*upload_bytes*/, void** /*context*/) {
+    const auto& self = *static_cast<AdminHttpServer*>(server);
+    std::unique_ptr<MHD_Response, ResponseEnd> response;
+    unsigned status = MHD_HTTP_SERVICE_UNAVAILABLE;
     try {
       const AdminRequest request{.method = method,
                                  .path = url,
                                  .accept = Header(connection, MHD_HTTP_HEADER_ACCEPT),
                                  .host = Header(connection, MHD_HTTP_HEADER_HOST)};
-      return Queue(connection, static_cast<AdminHttpServer*>(server)->handler_(request));
+      const AdminReply reply = self.handler_(request);
+      response.reset(MakeResponse(reply));
+      if (response != nullptr) status = static_cast<unsigned>(reply.status);
+    } catch (const std::bad_alloc&) {
+      // Told below.
     } catch (const std::exception&) {
       return MHD_NO;
     }
+    return MHD_queue_response(connection, status,
+                              (response ? response : self.out_of_memory_).get());
   }
 
   static void Notify(void* server, MHD_Connection* connection, void** context,
@@ -97,6 +108,10 @@ struct AdminHttpServer::Callbacks {
   }
 };
 
+void AdminHttpServer::ResponseEnd::operator()(MHD_Response* response) const {
+  MHD_destroy_response(response);
+}
+
 void AdminHttpServer::DaemonStop::operator()(MHD_Daemon* daemon) const { MHD_stop_daemon(daemon); }
 
 absl::StatusOr<std::unique_ptr<AdminHttpServer>> AdminHttpServer::Start(AdminListener listener,
@@ -112,6 +127,11 @@ absl::Status AdminHttpServer::Init(AdminListener listener) {
   stop_.Reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!stop_.valid()) return ErrnoStatus("eventfd for the admin endpoint");
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(options_.timeout).count();
+  out_of_memory_.reset(MakeResponse(AdminReply{.status = MHD_HTTP_SERVICE_UNAVAILABLE,
+                                               .content_type = "text/plain; charset=utf-8",
+                                               .body = "kvd is out of memory\n"}));
+  if (out_of_memory_ == nullptr)
+    return absl::ResourceExhaustedError("no memory for the admin endpoint");
   // One thread, ours, drives it. Its own limit of connections is above ours, by
   // which the oldest goes and not the newest.
   daemon_.reset(MHD_start_daemon(

@@ -16,6 +16,7 @@
 
 struct MHD_Connection;
 struct MHD_Daemon;
+struct MHD_Response;
 
 namespace kvd {
 
@@ -46,6 +47,9 @@ class AdminHttpServer {
 
  private:
   using Clock = std::chrono::steady_clock;
+  struct ResponseEnd {
+    void operator()(MHD_Response* response) const;
+  };
   struct DaemonStop {
     void operator()(MHD_Daemon* daemon) const;
   };
@@ -73,8 +77,9 @@ class AdminHttpServer {
   const AdminAddress address_;
   const Options options_;
   const Handler handler_;
-  Connections connections_;  // the oldest first; the thread's
-  UniqueFd stop_;            // eventfd
+  Connections connections_;                                   // the oldest first; the thread's
+  UniqueFd stop_;                                             // eventfd
+  std::unique_ptr<MHD_Response, ResponseEnd> out_of_memory_;  // made when there was some
   std::unique_ptr<MHD_Daemon, DaemonStop> daemon_;
   int daemon_epoll_fd_ = -1;
   std::thread thread_;

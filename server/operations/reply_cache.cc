@@ -36,7 +36,7 @@ void ReplyCache::Client::Remember(const Outcome& outcome, uint32_t replies_max) 
 
 void ReplyCache::Sweep(const std::function<bool(uint64_t client_id)>& known) {
   found_ = nullptr;
-  absl::erase_if(clients_, [&known](const auto& client) { return !known(client.first); });
+  std::erase_if(clients_, [&known](const auto& client) { return !known(client.first); });
 }
 
 }  // namespace kvd

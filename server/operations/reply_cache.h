@@ -16,9 +16,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "common/layout/frames.h"
 #include "server/operations/operations.h"
 
@@ -64,7 +64,7 @@ class ReplyCache {
     std::vector<Reply> replies_;  // a ring, once it has replies_max
   };
 
-  // Valid until the next call of this or of Sweep. Throws std::bad_alloc.
+  // Valid until Sweep. Throws std::bad_alloc.
   Client& ClientOf(uint64_t client_id) {
     if (found_ != nullptr && client_id == found_id_) return *found_;
     found_ = nullptr;
@@ -80,9 +80,8 @@ class ReplyCache {
 
  private:
   const uint32_t replies_max_;
-  absl::flat_hash_map<uint64_t, Client> clients_;
-  // The last one asked for: requests come in runs of one client. Nothing but ClientOf and Sweep
-  // moves clients.
+  std::unordered_map<uint64_t, Client> clients_;
+  // The last one asked for: requests come in runs of one client.
   uint64_t found_id_ = 0;
   Client* found_ = nullptr;  // null: none
 };

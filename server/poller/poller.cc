@@ -102,14 +102,13 @@ void Poller::TakeOrders() {
     orders_wait_.store(false, std::memory_order_relaxed);
   }
   for (const Order& order : orders) {
-    for (const ChannelId channel : sessions_.channels()) {
-      ServerSession& session = *sessions_.Find(channel);
+    sessions_.ForEach([&](ChannelId channel, ServerSession& session) {
       const auto& ids = order.session_ids;
       if (session.ending || std::find(ids.begin(), ids.end(), session.session_id) == ids.end())
-        continue;
+        return;
       session.ending = true;
       endpoint_.Close(channel, order.reason);
-    }
+    });
   }
 }
 
@@ -278,18 +277,17 @@ void Poller::Housekeeping() {
 
 void Poller::EndIdle() {
   next_idle_look_ns_ = now_ns_ + options_.idle_ns / kIdleLooks;
-  for (const ChannelId channel : sessions_.channels()) {
-    ServerSession& session = *sessions_.Find(channel);
+  sessions_.ForEach([this](ChannelId channel, ServerSession& session) {
     const uint64_t requests = session.counters.requests.get();
     const bool silent = requests == session.requests_looked_at && session.pull_bytes == 0;
     session.requests_looked_at = requests;
     session.looks_in_vain = silent ? session.looks_in_vain + 1 : 0;
-    if (session.ending || session.looks_in_vain < kIdleLooks) continue;
+    if (session.ending || session.looks_in_vain < kIdleLooks) return;
     session.ending = true;
     endpoint_.Close(channel, absl::UnavailableError(absl::StrCat("it sent nothing for ",
                                                                  options_.idle_ns / 1'000'000'000,
                                                                  " s (--idle_timeout)")));
-  }
+  });
 }
 
 // Replies of clients that will not come back.
@@ -315,7 +313,7 @@ void Poller::Drain() {
   while ((Step() || !NothingUnderWay()) && in_time()) continue;
   const absl::Status reason = absl::UnavailableError("kvd is shutting down");
   while (sessions_.size() > 0 || !NothingUnderWay()) {
-    for (const ChannelId channel : sessions_.channels()) endpoint_.Close(channel, reason);
+    sessions_.ForEach([&](ChannelId channel, ServerSession&) { endpoint_.Close(channel, reason); });
     Step();
     // What a peer has not given back by now will not come: that peer has given up as well.
     if (sessions_.size() == 0 && !in_time()) break;

@@ -213,6 +213,7 @@ class Poller {
 
   // Events (poller_requests.cc).
   void Handle(const ServerEvent& event);
+  void OnOpened(const ServerEvent& event);
   void Decode(const ServerEvent& event);
   void ExecuteBatch();
   void Prefetch(std::span<const Decoded> batch) const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "common/base/memory_reserve.h"
 #include "server/poller/poller.h"
 
 namespace kvd {
@@ -57,7 +58,7 @@ void Poller::SendForward(const Decoded& decoded) {
 }
 
 Forward* Poller::ForwardOf(const Decoded& decoded) {
-  Forward* forward = NewForward();
+  Forward* forward = WithoutReserve([this] { return NewForward(); });
   forward->ordered = IsPulled(decoded.request);
   forward->step = forward->ordered ? Forward::Step::kReserve : Forward::Step::kExecute;
   forward->owner = decoded.owner;
@@ -66,7 +67,7 @@ Forward* Poller::ForwardOf(const Decoded& decoded) {
   forward->timing = {.taken_ns = taken_ns_};
   forward->hash = decoded.hash;
   try {
-    forward->SetRequest(decoded.request);
+    WithoutReserve([&] { forward->SetRequest(decoded.request); });
   } catch (const std::bad_alloc&) {
     Recycle(forward);
     throw;

@@ -7,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "common/base/memory_reserve.h"
 #include "common/base/string_view.h"
 #include "server/poller/poller.h"
 
@@ -15,15 +16,7 @@ namespace kvd {
 void Poller::Handle(const ServerEvent& event) {
   switch (event.kind) {
     case ServerEvent::Kind::kOpened:
-      sessions_.Open(event.channel, event, taken_ns_);
-      options_.session_begins(event.session_id, sessions_.CountersOf(event.channel));
-      if (operations_.replies().clients() >= sweep_at_clients_) ForgetClients();
-      options_.log(absl::StrCat("session ", event.session_id, ": ",
-                                sessions_.Find(event.channel)->name, " connected"));
-      if (const absl::Status why = options_.why_expelled(event.session_id); !why.ok()) {
-        sessions_.Find(event.channel)->ending = true;
-        endpoint_.Close(event.channel, why);
-      }
+      OnOpened(event);
       break;
     case ServerEvent::Kind::kRequest:
       Decode(event);
@@ -34,6 +27,18 @@ void Poller::Handle(const ServerEvent& event) {
     case ServerEvent::Kind::kClosed:
       OnClosed(event);
       break;
+  }
+}
+
+void Poller::OnOpened(const ServerEvent& event) {
+  WithoutReserve([&] { sessions_.Open(event.channel, event, taken_ns_); });
+  options_.session_begins(event.session_id, sessions_.CountersOf(event.channel));
+  if (operations_.replies().clients() >= sweep_at_clients_) ForgetClients();
+  options_.log(absl::StrCat("session ", event.session_id, ": ", sessions_.Find(event.channel)->name,
+                            " connected"));
+  if (const absl::Status why = options_.why_expelled(event.session_id); !why.ok()) {
+    sessions_.Find(event.channel)->ending = true;
+    endpoint_.Close(event.channel, why);
   }
 }
 
@@ -328,7 +333,7 @@ uint64_t Poller::NowUnixUs() const {
 
 void Poller::AnswerText(const Decoded& decoded, const std::function<std::string()>& text) {
   ServerSession& session = *decoded.session;
-  if (decoded.request.header.argument == 0) session.text = text();
+  if (decoded.request.header.argument == 0) session.text = WithoutReserve(text);
   const Outcome outcome =
       kvd::AnswerText(decoded.request, session.text, options_.limits.frame_bytes);
   Answer(decoded.channel, decoded.session, outcome, index_);

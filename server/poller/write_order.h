@@ -12,9 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "common/transport/server_endpoint.h"
 #include "server/poller/forward.h"
 
@@ -41,7 +41,7 @@ class WriteOrder {
   // The channel has gone: none of its keys is busy any more, and `take` gets all that waited.
   template <typename Take>
   void Drop(ChannelId channel, const Take& take) {
-    absl::erase_if(keys_, [&](const auto& key) {
+    std::erase_if(keys_, [&](const auto& key) {
       if (key.first.first != channel) return false;
       for (Forward* at = key.second.first; at != nullptr;)
         take(*std::exchange(at, at->next_waiting));
@@ -55,7 +55,7 @@ class WriteOrder {
     Forward* last = nullptr;
   };
 
-  absl::flat_hash_map<std::pair<ChannelId, uint64_t>, Waiting> keys_;
+  std::map<std::pair<ChannelId, uint64_t>, Waiting> keys_;
 };
 
 }  // namespace kvd

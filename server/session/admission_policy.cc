@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/memory_reserve.h"
 #include "common/protocol/handshake.h"
 
 namespace kvd {
@@ -188,24 +189,27 @@ void AdmissionPolicy::Attach(uint64_t session_id, std::shared_ptr<const SessionC
   if (session != live_.end()) session->second.facts.counters = std::move(counters);
 }
 
+// Not to be missed, also where what goes is a session for which there was no memory.
 void AdmissionPolicy::Gone(uint64_t session_id) {
-  SessionFacts facts;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto session = live_.find(session_id);
-    KVD_CHECK(session != live_.end());
-    administrators_ -= session->second.kept_for_administration ? 1 : 0;
-    facts = std::move(session->second.facts);
-    live_.erase(session);
-    if (!IsOwner(facts.peer)) limits_.Leave(AddressLimits::AddressOf(facts.peer));
-    Client& client = clients_.at(facts.client_id);
-    if (--client.sessions == 0) {
-      client.gone_ns = clock_.NowMonotonicNs();
-      absent_.emplace_back(client.gone_ns, facts.client_id);
-      ForgetAbsent(client.gone_ns);
+  WithReserve([&] {
+    SessionFacts facts;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto session = live_.find(session_id);
+      KVD_CHECK(session != live_.end());
+      administrators_ -= session->second.kept_for_administration ? 1 : 0;
+      facts = std::move(session->second.facts);
+      live_.erase(session);
+      if (!IsOwner(facts.peer)) limits_.Leave(AddressLimits::AddressOf(facts.peer));
+      Client& client = clients_.at(facts.client_id);
+      if (--client.sessions == 0) {
+        client.gone_ns = clock_.NowMonotonicNs();
+        absent_.emplace_back(client.gone_ns, facts.client_id);
+        ForgetAbsent(client.gone_ns);
+      }
     }
-  }
-  if (options_.audit != nullptr) options_.audit->Ended(facts);
+    if (options_.audit != nullptr) options_.audit->Ended(facts);
+  });
 }
 
 void AdmissionPolicy::ForgetAbsent(int64_t now_ns) {

@@ -41,8 +41,9 @@ void SessionTable::Open(ChannelId channel, const ServerEvent& opened, int64_t no
   session->counters.Begin(now_ns);
   session->client_name = ClientNameOf(opened);
   session->name = NameOf(*session, opened);
-  found_ = nullptr;
-  sessions_[channel] = std::move(session);
+  const size_t sessions = sessions_.size() + 1;
+  if (holders_.capacity() < sessions) holders_.reserve(2 * sessions);
+  sessions_.emplace(channel, std::move(session));
 }
 
 std::shared_ptr<const SessionCounters> SessionTable::CountersOf(ChannelId channel) const {
@@ -99,12 +100,6 @@ std::vector<HeldItem> SessionTable::TakeExpired(int64_t now_ns) {
 std::optional<int64_t> SessionTable::next_lease_end_ns() const {
   if (holders_.empty()) return std::nullopt;
   return sessions_.find(holders_.front())->second->held->lease_ends_ns;
-}
-
-std::vector<ChannelId> SessionTable::channels() const {
-  std::vector<ChannelId> channels;
-  for (const auto& [channel, session] : sessions_) channels.push_back(channel);
-  return channels;
 }
 
 }  // namespace kvd

@@ -6,9 +6,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "common/layout/slot.h"
 #include "common/transport/server_endpoint.h"
 #include "server/session/session_counters.h"
@@ -49,6 +49,8 @@ class SessionTable {
   static constexpr int64_t kLeaseNs = 10'000'000'000;
   static int64_t LeaseNs(Slot slot);
 
+  // Takes all memory that the session's life in the table takes. Throws std::bad_alloc; there is no
+  // session then.
   void Open(ChannelId channel, const ServerEvent& opened, int64_t now_ns);
 
   // Of a session that is there. They outlive it for as long as somebody keeps them.
@@ -75,7 +77,12 @@ class SessionTable {
   std::optional<int64_t> next_lease_end_ns() const;
 
   size_t size() const { return sessions_.size(); }
-  std::vector<ChannelId> channels() const;
+
+  // `visit` gets each channel and its session, and opens and closes none.
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    for (const auto& [channel, session] : sessions_) visit(channel, *session);
+  }
 
  private:
   ServerSession* Search(ChannelId channel);
@@ -83,7 +90,7 @@ class SessionTable {
   // The last one found: requests come in runs of one channel.
   ChannelId found_channel_{};
   ServerSession* found_ = nullptr;  // null: none
-  absl::flat_hash_map<ChannelId, std::shared_ptr<ServerSession>> sessions_;
+  std::unordered_map<ChannelId, std::shared_ptr<ServerSession>> sessions_;
   std::vector<ChannelId> holders_;  // those that hold an item, in the order in which the leases end
 };
 

@@ -8,6 +8,14 @@
 
 namespace kvd {
 
+// However far it grows, growing asks for no memory but the region's.
+BucketTable::BucketTable(Region& region, uint32_t shard) : region_(&region), shard_(shard) {
+  const Geometry& geometry = region.geometry();
+  const uint64_t segments_max = geometry.directory_entries / geometry.shard_count + 1;
+  segments_.reserve(segments_max);
+  last_versions_.reserve(segments_max);
+}
+
 // What lay here before is no part of it: in particular the version goes on from the bucket's last.
 void BucketTable::MakeHeaders(RegionOffset segment, uint64_t number) {
   const Geometry& geometry = region_->geometry();

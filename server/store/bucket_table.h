@@ -12,16 +12,16 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/counter.h"
 #include "common/layout/bucket.h"
 #include "common/layout/units.h"
-#include "common/base/counter.h"
 #include "server/store/region.h"
 
 namespace kvd {
 
 class BucketTable {
  public:
-  BucketTable(Region& region, uint32_t shard) : region_(&region), shard_(shard) {}
+  BucketTable(Region& region, uint32_t shard);
 
   uint32_t count() const { return static_cast<uint32_t>(count_.get()); }
   uint64_t index_bytes() const { return index_bytes_.get(); }

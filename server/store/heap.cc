@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -88,6 +89,7 @@ Heap::SpanId Heap::SpanWithRoom(uint32_t size_class) {
 }
 
 Heap::SpanId Heap::NewSpan(uint64_t bytes, uint32_t size_class) {
+  if (!TakeNotes()) return kNoSpan;
   const std::optional<RegionOffset> begin = AllocatePages(bytes);
   if (!begin) return kNoSpan;
   SpanId id;
@@ -106,6 +108,16 @@ Heap::SpanId Heap::NewSpan(uint64_t bytes, uint32_t size_class) {
   held_bytes_.Add(uint64_t{span.pages} * kPageBytes);
   held_of_[SizeGroupOf(size_class)].Add(uint64_t{span.pages} * kPageBytes);
   return id;
+}
+
+// All that one more span asks for, but for what is small. False: there is no memory for it, and
+// then it is as if there were none in the region.
+bool Heap::TakeNotes() try {
+  if (spans_.size() == spans_.capacity()) spans_.reserve(2 * spans_.size());
+  if (free_ids_.capacity() < spans_.capacity()) free_ids_.reserve(spans_.capacity());
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 void Heap::ReleaseSpan(SpanId id) {

@@ -110,6 +110,7 @@ class Heap {
   std::optional<RegionOffset> SampleObjectOf(const Span& span, Random& random) const;
   SpanId SpanWithRoom(uint32_t size_class);
   SpanId NewSpan(uint64_t bytes, uint32_t size_class);
+  bool TakeNotes();
   void ReleaseSpan(SpanId id);
   std::optional<RegionOffset> AllocatePages(uint64_t bytes);
 

@@ -383,6 +383,7 @@ class Shard {
   bool OverdueForSplit() const;
   bool CrampedForSplit() const;
   bool GrowthPaused();
+  bool TakeNotes(uint32_t buckets);
   bool SplitNext();
   bool TakeOverflow(size_t count, std::vector<RegionOffset>& overflow);
   // Of the item's key; nullopt: it is damaged, and nobody knows.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -150,6 +151,15 @@ bool Shard::PlaceInChild(const BucketChain& parent, const BucketChain& child, Sp
   return true;
 }
 
+// False: there is no memory for what is noted of so many buckets.
+bool Shard::TakeNotes(uint32_t buckets) try {
+  if (!expiry_.empty()) expiry_.Reserve(buckets);
+  if (evicts_) stamps_.Reserve(buckets);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 // The order in which readers see it, so that none misses a key that is there: (1) the child is
 // complete, its copies WRITING; (2) the parent's copies are DEAD: whoever comes to them looks
 // again; (3) the parent's header no longer has the moved slots and says by its depth where they
@@ -158,8 +168,7 @@ bool Shard::SplitNext() {
   const uint32_t count = table_.count();
   const uint32_t new_depth = static_cast<uint32_t>(std::bit_width(count));
   growth_pause_ = kPauseAfterNoRoom;
-  if (!expiry_.empty()) expiry_.Reserve(count + 1);
-  if (evicts_) stamps_.Reserve(count + 1);
+  if (!TakeNotes(count + 1)) return false;
   if (!table_.PlaceNext()) {
     if (!CrampedForSplit() || !MakeRoomForSegment() || !table_.PlaceNext()) return false;
   }

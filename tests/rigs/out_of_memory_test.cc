@@ -1,6 +1,6 @@
 // Allocations of kvd's that fail while clients connect, work and leave, and while its admin pages
-// are asked for: errors, and a kvd that goes on. Only those of 4 KiB and more, or what
-// KVD_TEST_FAILING_BYTES says (docs/reliability.md, Open).
+// are asked for: errors, and a kvd that goes on. Any of them, or those of KVD_TEST_FAILING_BYTES and
+// more.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ using std::chrono::milliseconds;
 
 uint64_t FailingBytesMin() {
   const char* const text = std::getenv("KVD_TEST_FAILING_BYTES");
-  return text == nullptr ? 4096 : std::strtoull(text, nullptr, 10);
+  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
 }
 
 // What libfail_malloc.so goes by.

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
+#include "common/base/memory_reserve.h"
 #include "common/base/status_macros.h"
 #include "common/base/string_view.h"
 #include "common/protocol/handshake.h"
@@ -188,7 +189,9 @@ void ShmAcceptor::AcceptSome() {
       return;
     }
     try {
-      Begin(std::move(socket));
+      const int fd = socket.get();
+      WithoutReserve([&] { Begin(std::move(socket)); });
+      Answer(fd);  // it may have spoken already
     } catch (const std::bad_alloc&) {
       return PauseAccepting();  // and this client sees the end of its connection
     }
@@ -212,7 +215,6 @@ void ShmAcceptor::Begin(PeerSocket socket) {
   }
   handshakes_.push_back(std::move(handshake));
   Watch(fd);
-  Answer(fd);  // it may have spoken already
 }
 
 // False: nobody can be accepted now. An honest client says Hello as soon as it gets the processor,
@@ -316,7 +318,7 @@ bool ShmAcceptor::Hear(Handshake& handshake, std::span<const std::byte> frame) {
 
 void ShmAcceptor::Admit(Handshake& handshake) {
   ServerDialogue& dialogue = *handshake.dialogue;
-  const absl::Status done = HandOver(handshake);
+  const absl::Status done = WithoutReserve([&] { return HandOver(handshake); });
   if (done.ok()) return;
   // Out of descriptors or memory is like being full: it may be better later.
   const bool full = absl::IsResourceExhausted(done);

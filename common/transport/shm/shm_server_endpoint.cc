@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
+#include "common/base/memory_reserve.h"
 
 namespace kvd {
 namespace {
@@ -132,7 +133,7 @@ void ShmServerEndpoint::ReadSocket(ShmServerChannel& channel, uint32_t wanted_se
   if (channel.closing) return;
   absl::Status status;
   try {
-    status = channel.ReadSocket(wanted_segment);
+    status = WithoutReserve([&] { return channel.ReadSocket(wanted_segment); });
   } catch (const std::bad_alloc&) {
     status = absl::Status(absl::StatusCode::kResourceExhausted, "");
   }
@@ -183,7 +184,7 @@ void ShmServerEndpoint::TakeIncoming(Batch& batch) {
       incoming_count_.store(incoming_.size(), std::memory_order_release);
     }
     try {
-      Open(*std::move(accepted), batch);
+      WithoutReserve([&] { Open(*std::move(accepted), batch); });
     } catch (const std::bad_alloc&) {
       // No session for this one: what it has of it goes, and so does its socket.
       load_.fetch_sub(1, std::memory_order_relaxed);
@@ -218,7 +219,7 @@ void ShmServerEndpoint::Open(AcceptedSession accepted, Batch& batch) {
   opened.session_id = channel.accepted().admitted.session_id();
   opened.role = channel.accepted().role;
   StartPolling(channel);
-  if (added != 0) BeginClose(channel, ErrnoStatus(error, "epoll_ctl"));
+  if (added != 0) WithReserve([&] { BeginClose(channel, ErrnoStatus(error, "epoll_ctl")); });
 }
 
 void ShmServerEndpoint::TakeRequests(Batch& batch) {

@@ -12,9 +12,9 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
@@ -92,7 +92,7 @@ class ShmServerEndpoint final : public ServerEndpoint {
   std::atomic<size_t> incoming_count_{0};  // a hint that spares the lock
   std::atomic<size_t> load_{0};
 
-  absl::flat_hash_map<ChannelId, std::unique_ptr<ShmServerChannel>> channels_;
+  std::unordered_map<ChannelId, std::unique_ptr<ShmServerChannel>> channels_;
   std::vector<ShmServerChannel*> polled_;
   size_t turn_ = 0;  // in polled_, who comes first
   std::vector<ShmServerChannel*> unflushed_;

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/errno_status.h"
@@ -129,6 +130,7 @@ absl::StatusOr<ChannelId> VerbsAcceptor::Open(
   const uint32_t credits = std::clamp<uint32_t>(credits_wanted, 1, kCreditsMax);
   KVD_ASSIGN_OR_RETURN(VerbsServerEndpoint * reserved, ReserveRoom(credits));
   VerbsServerEndpoint& endpoint = *reserved;
+  absl::Cleanup give_up = [&endpoint, credits] { endpoint.GiveUp(credits); };
   QueuePairOptions wanted;
   wanted.pd = options_.device->pd;
   wanted.cq = endpoint.cq();
@@ -136,20 +138,20 @@ absl::StatusOr<ChannelId> VerbsAcceptor::Open(
   wanted.send_requests = VerbsServerChannel::SendsMax(credits);
   wanted.inline_bytes_wanted = kInlineBytesWanted;
   absl::StatusOr<std::shared_ptr<QueuePair>> qp = QueuePair::Create(wanted);
-  const absl::Status ready = qp.ok() ? bring_up(**qp) : qp.status();
-  if (!ready.ok()) {
-    endpoint.GiveUp(credits);
-    return ready;
-  }
+  if (!qp.ok()) return qp.status();
+  KVD_RETURN_IF_ERROR(bring_up(**qp));
   const ChannelId channel{next_id_++};
   connection.qp = *qp;
   connection.endpoint = &endpoint;
   connection.queue_credits = credits;
   connection.deadline_ns = RealClock::Get().NowMonotonicNs() + kHandshakeNs;
+  // All that is large before the first thing that would have to be undone.
+  auto adopted = std::make_unique<VerbsServerChannel>(
+      channel, *qp, credits, std::min<uint32_t>(depth.initiator, kPullReadsMax));
   connections_.emplace(channel, std::move(connection));
   ++handshakes_;
-  endpoint.Adopt(std::make_unique<VerbsServerChannel>(
-      channel, *qp, credits, std::min<uint32_t>(depth.initiator, kPullReadsMax)));
+  std::move(give_up).Cancel();
+  endpoint.Adopt(std::move(adopted));
   return channel;
 }
 

@@ -11,9 +11,9 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/unique_fd.h"
@@ -170,8 +170,8 @@ class VerbsServerEndpoint final : public ServerEndpoint {
   std::atomic<size_t> load_{0};
   std::atomic<uint32_t> cq_reserved_{0};
 
-  absl::flat_hash_map<ChannelId, std::unique_ptr<Channel>> channels_;
-  absl::flat_hash_map<uint32_t, Channel*> by_qp_;
+  std::unordered_map<ChannelId, std::unique_ptr<Channel>> channels_;
+  std::unordered_map<uint32_t, Channel*> by_qp_;
   std::vector<Channel*> unflushed_;
   std::vector<ChannelId> closing_;  // kNotifying or kDraining
   std::deque<DonePull> done_pulls_;

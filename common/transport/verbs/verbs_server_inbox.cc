@@ -111,8 +111,9 @@ void VerbsServerEndpoint::TakeNewConnections() {
     inbox_count_.fetch_sub(taken.size(), std::memory_order_release);
   }
   for (std::unique_ptr<Channel>& channel : taken) {
-    by_qp_[channel->qp_number] = channel.get();
-    channels_[channel->id] = std::move(channel);
+    // One whose messages are not found has its time to say hello, and then ends.
+    Channel& added = *channels_.emplace(channel->id, std::move(channel)).first->second;
+    by_qp_.insert_or_assign(added.qp_number, &added);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -151,14 +152,25 @@ TEST_CASE("Admin HTTP: who holds connections keeps nobody out: each new one clos
   }
 }
 
-TEST_CASE("Admin HTTP: a handler that throws ends its connection, nothing else") {
-  std::atomic<bool> throws{true};
+TEST_CASE(
+    "Admin HTTP: where there is no memory for a page it says so, other failures end one "
+    "connection") {
+  enum { kNothing, kMemory, kOther };
+  std::atomic<int> lacks{kMemory};
   const auto server = StartServer(kPatient, [&](const AdminRequest& request) {
-    if (throws) throw std::bad_alloc();
+    if (lacks == kMemory) throw std::bad_alloc();
+    if (lacks == kOther) throw std::runtime_error("a bug");
     return Echo(request);
   });
+  for (int i = 0; i < 2; ++i) {
+    const std::string answer = Peer(*server).Ask(kGet);
+    CHECK_THAT(answer, Catch::StartsWith("HTTP/1.1 503"));
+    CHECK_THAT(answer, Catch::Contains("kvd is out of memory"));
+    CHECK_THAT(answer, Catch::Contains("Content-Security-Policy"));
+  }
+  lacks = kOther;
   CHECK(Peer(*server).Ask(kGet).empty());
-  throws = false;
+  lacks = kNothing;
   CHECK_THAT(Peer(*server).Ask(kGet), Catch::Contains("GET /x"));
 }
 
