@@ -110,7 +110,7 @@ std::string RateLine(OutputFormat format, const RateSamples& samples) {
     return samples.has_rates() ? rate_since(samples.before(), of) : none;
   };
   const auto reported = [&](uint64_t RateSample::*of) {
-    return samples.has_rates() ? rate_since(samples.before_reports(), of) : none;
+    return samples.has_reported_rates() ? rate_since(samples.before_reports(), of) : none;
   };
   if (json) {
     return absl::StrCat("{\"items\":", now.items, ",\"used_bytes\":", now.used_bytes,

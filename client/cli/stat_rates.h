@@ -39,7 +39,9 @@ class RateSamples {
 
   bool has_rates() const { return samples_.size() > 1; }
   const RateSample& now() const { return samples_.back(); }
-  // The one before, and the one that is at least kReportsNs old, if there is one; with has_rates().
+  // Whether there is one that is at least kReportsNs old.
+  bool has_reported_rates() const { return now().at_ns - before_reports().at_ns >= kReportsNs; }
+  // The one before, with has_rates(); and that old one, with has_reported_rates().
   const RateSample& before() const { return samples_[samples_.size() - 2]; }
   const RateSample& before_reports() const { return samples_.front(); }
 
@@ -47,7 +49,7 @@ class RateSamples {
   std::deque<RateSample> samples_;
 };
 
-// The columns' names, and a line of them. Without has_rates() each rate is "-", in JSON null.
+// The columns' names, and a line of them. A rate that there is none of is "-", in JSON null.
 std::string RateHeader();
 std::string RateLine(OutputFormat format, const RateSamples& samples);
 

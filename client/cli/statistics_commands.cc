@@ -189,7 +189,8 @@ constinit const Command kStatCommand = {
         "since the line before. asked/s are GETs that clients had kvd answer. gets/s and reads/s\n"
         "are what clients report of their own reading, which kvd does not see: they do so every\n"
         "2 seconds, so these rates are over the last 4 seconds, or since the line before where\n"
-        "that is longer ago. A kvd that goes away and comes back is waited for.\n"
+        "that is longer ago, and '-' before there are so many. A kvd that goes away and comes\n"
+        "back is waited for.\n"
         "stat, info and ping also reach a kvd that has --max_clients sessions already, from its\n"
         "own host, as its own user or root, and leave it when they are done.\n",
     .examples =
