@@ -123,7 +123,9 @@ ExitCode Kick(Invocation& run, KeyValueStore& store, const std::string& who) {
   if (run.format() == OutputFormat::kJson) text = absl::StrCat("{\"ended\":", *ended, "}\n");
   if (run.format() == OutputFormat::kTable) text = FormatTable({"ENDED"}, {{absl::StrCat(*ended)}});
   run.console().out.Write(text);
-  return *ended == 0 ? ExitCode::kNotFound : ExitCode::kDone;
+  if (*ended != 0) return ExitCode::kDone;
+  run.Note(who, "there is no such session; 'kvcli admin sessions' lists them");
+  return ExitCode::kNotFound;
 }
 
 ExitCode RunAdmin(Invocation& run) {

@@ -96,11 +96,11 @@ Outcome AnswerRelease(const RequestView& request) {
   return MakeOutcome(request.header, ReplyStatus::kOk);
 }
 
-Outcome AnswerNotPermitted(const RequestView& request, Role role) {
+Outcome AnswerNotPermitted(const RequestView& request, Role needed) {
   return AnswerError(request.header, ReplyStatus::kNotPermitted,
-                     role == Role::kRead
-                         ? "this session may only read; use a key of the role read-write"
-                         : "this is for the role admin; use a key of that role");
+                     needed == Role::kAdmin
+                         ? "this is for the role admin; use a key of that role"
+                         : "this session may only read; use a key of the role read-write");
 }
 
 Outcome AnswerTooManyPulls(const RequestView& request) {

@@ -32,8 +32,8 @@ Outcome AnswerRelease(const RequestView& request);
 // The part of `text` that begins at the request's argument, as much as a frame holds; value_len is
 // the whole length.
 Outcome AnswerText(const RequestView& request, std::string_view text, uint32_t frame_bytes);
-// The session's role does not suffice for the request.
-Outcome AnswerNotPermitted(const RequestView& request, Role role);
+// The session's role does not suffice for the request, which is for `needed`.
+Outcome AnswerNotPermitted(const RequestView& request, Role needed);
 // As many bytes are on their way from this session as it may have.
 Outcome AnswerTooManyPulls(const RequestView& request);
 Outcome AnswerKick(const RequestView& request, uint64_t ended);

@@ -104,7 +104,7 @@ void Poller::Execute(Decoded& decoded) {
   const auto opcode = static_cast<Opcode>(decoded.request.header.opcode);
   counters_.requests[decoded.request.header.opcode].Add(1);
   if (RoleFor(opcode) > session->role) [[unlikely]] {
-    return Answer(decoded.channel, session, AnswerNotPermitted(decoded.request, session->role),
+    return Answer(decoded.channel, session, AnswerNotPermitted(decoded.request, RoleFor(opcode)),
                   index_);
   }
   switch (opcode) {

@@ -124,6 +124,7 @@ TEST_CASE_METHOD(Fixture, "Admission: a key's role is what its session may do") 
   CHECK(reader->Exists("k").value());
   KVD_REQUIRE_OK(reader->Stats());
   KVD_REQUIRE_OK(reader->Ping());
+  CHECK_THAT(MessageOf(reader->Sessions().status()), Contains("for the role admin"));
   const absl::Status refused = reader->Put("k", "w").status();
   KVD_REQUIRE_CODE(refused, kPermissionDenied);
   CHECK_THAT(MessageOf(refused), Contains("may only read"));

@@ -72,6 +72,7 @@ TEST_CASE("admin kick: says how many sessions ended; that there was none is exit
   result = RunCli(server, {"admin", "kick", "nobody"});
   CHECK(result.exit == 1);
   CHECK(result.out == "0\n");
+  CHECK_THAT(result.err, Catch::Contains("nobody: there is no such session; 'kvcli admin sessions'"));
 }
 
 TEST_CASE("admin: what it does not know is a usage error; who may not is refused") {
