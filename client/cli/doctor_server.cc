@@ -158,6 +158,7 @@ class ServerCheck {
     const std::string key = absl::StrCat(options_.key_prefix, size);
     const std::string value = RandomBytes(random_, size);
     const bool goes_on = CheckPut(key, value) && CheckRead(key, value);
+    if (may_not_write_) return false;
     const absl::Status deleted = store_.Delete(key);
     if (deleted.ok() || absl::IsNotFound(deleted)) return goes_on;
     report_.Add({"clean up", CheckOutcome::kWarning,
@@ -174,6 +175,7 @@ class ServerCheck {
       const int64_t start = clock_.NowMonotonicNs();
       const absl::StatusOr<uint64_t> put = store_.Put(key, value);
       times.push_back(MicrosecondsSince(start));
+      may_not_write_ = i == 0 && absl::IsPermissionDenied(put.status());
       if (!put.ok()) return Fail(check, put.status());
     }
     const std::optional<double> pull_us = PlainReadUs(value.size(), kRoundsMin);
@@ -300,6 +302,7 @@ class ServerCheck {
   std::optional<uint64_t> max_value_bytes_;
   bool evicts_ = false;
   bool is_rdma_ = false;
+  bool may_not_write_ = false;     // so nothing is left, and nothing more worth trying
   std::optional<double> trip_us_;  // a request's, over RDMA; nothing: there is no floor
 };
 

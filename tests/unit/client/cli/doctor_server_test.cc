@@ -153,6 +153,15 @@ TEST_CASE("Doctor: a key that could not be deleted is named") {
   CHECK(Find(report, "clean up").remedy == "kvcli del kvcli-doctor:0123:64");
 }
 
+TEST_CASE("Doctor: a session that may only read leaves no key, and is not said to") {
+  Rig rig;
+  rig.store.delete_error = absl::PermissionDeniedError("this session may only read");
+  rig.server.put_errors["kvcli-doctor:0123:64"] = rig.store.delete_error;
+  const DoctorReport report = rig.Run();
+  CHECK(Find(report, "PUT 64 B").found == "this session may only read");
+  for (const CheckResult& result : report.results) CHECK(result.check != "clean up");
+}
+
 TEST_CASE("Doctor: slow is a warning, never a failure") {
   Rig rig;
   rig.store.get_ns = 50'000'000;
