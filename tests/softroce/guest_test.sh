@@ -92,6 +92,19 @@ reported=$(TEST_TIMEOUT=300 "$folder/run_in_guest.sh" "--share=$work/share" -- \
 check "a test whose guest's kernel is lost is run in another one" test $? -eq 3
 check "which is told" grep -q "kernel of guest 1" <<<"$reported"
 
+# A QEMU that hangs the first time that it is started.
+mkdir "$work/hangs"
+cat >"$work/hangs/qemu-system-x86_64" <<END
+#!/bin/sh
+echo started >>"$work/hangs/starts"
+[ "\$(wc -l <"$work/hangs/starts")" -gt 1 ] || exec sleep 1000
+exec $(PATH=$PATH:/usr/sbin command -v qemu-system-x86_64) "\$@"
+END
+chmod +x "$work/hangs/qemu-system-x86_64"
+PATH=$work/hangs:$PATH KVD_GUEST_BOOT_LIMITS_S='2 180' run --kvm=off --timeout=60 -- sh -c 'echo booted; exit 5'
+check "a guest that hangs before its command starts is booted again" ended 5 "silent; once more"
+check "and its command runs once" output_is 'booted\n'
+
 # Most of the guest's inside, in one boot.
 echo "from the host" >"$work/share/host"
 export KVD_GUEST_TEST_VARIABLE='with spaces and "quotes"'
